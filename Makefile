@@ -207,7 +207,7 @@ dist: install  ## dist/: wheel and sdist, checked, and used in an empty environm
 	PYTHONPATH=tools $(BIN)/python -m distribution --tools .venv-dist/bin $(ARGS)
 
 screenshots: install  ## docs/assets/*.png anew: the console and the demo, of what really runs (needs Chromium)
-	$(BIN)/python tools/screenshots.py $(ARGS)
+	PYTHONPATH=tests $(BIN)/python tools/screenshots.py $(ARGS)
 
 clean:  ## remove what the targets above made
 	rm -rf .venv .venv-audit .venv-dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,6 +1,6 @@
 """What HTTP costs: records written and read through a gateway, one and many in a request.
 
-.venv/bin/python bench/gateway.py [--seconds 3] [--clients 8]
+PYTHONPATH=tests .venv/bin/python bench/gateway.py [--seconds 3] [--clients 8]
 
 Broker, gateway and clients share this machine; each is a process of its own, and so is every client.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 VALUE = "x" * 100
 JSON_V2 = "application/vnd.kafka.json.v2+json"

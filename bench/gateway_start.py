@@ -1,6 +1,6 @@
 """What the first request to a gateway costs: from the connection that has it started to its answer.
 
-.venv/bin/python bench/gateway_start.py [--starts 10] [PATH ...]
+PYTHONPATH=tests .venv/bin/python bench/gateway_start.py [--starts 10] [PATH ...]
 
 Every figure is a median over so many starts of `headrace up`, whose gateway nobody has asked before. The
 later request is the same once more; processor time and memory are the gateway's after both. Python's bytecode
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 PATHS: Final = ("/healthz", "/ui/", "/subjects", "/topics", "/api/v1/topics", "/metrics", "/openapi.json")
 GATEWAY: Final = b"headrace.cli.machine.member\0gateway\0"

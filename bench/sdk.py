@@ -23,7 +23,7 @@ from confluent_kafka import TopicPartition
 
 from headrace import Admin, Consumer, Producer
 from headrace.client.consumer.consumer import DEFAULTS
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 VALUE: Final = b"x" * 100
 TOPIC: Final = "sdk"

@@ -1,8 +1,8 @@
 """Topics as tables: rows per second, and rows per second of CPU time, beside a confluent-kafka loop.
 
-    python bench/tables.py                  # 2,000,000 rows of 100 bytes, in 4 partitions
-    python bench/tables.py --rows 5000000 --codec lz4
-    python bench/tables.py --spark          # and Spark's batch reader, with one core
+    PYTHONPATH=tests python bench/tables.py                  # 2,000,000 rows of 100 bytes, in 4 partitions
+    PYTHONPATH=tests python bench/tables.py --rows 5000000 --codec lz4
+    PYTHONPATH=tests python bench/tables.py --spark          # and Spark's batch reader, with one core
 
 The best of several rounds. CPU time is that of all threads of the reading process; the broker, which runs
 beside it, is not in it. The loop makes an Arrow table of keys, values, partitions, offsets and timestamps.
@@ -24,7 +24,7 @@ import headrace.arrow
 import headrace.duckdb
 import headrace.polars
 from headrace.tables.reader import walk
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 TOPIC: Final = "rows"
 SIZE: Final = 100  # bytes of a value

@@ -16,7 +16,7 @@ from typing import Final
 from playwright.sync_api import Browser, sync_playwright
 
 from headrace import JSON, Admin, Consumer, Producer
-from headrace.testing.process import ClusterProcess
+from support.process import ClusterProcess
 
 ASSETS: Final = Path(__file__).parents[1] / "docs" / "assets"
 SIZE: Final = {"width": 1440, "height": 860}

@@ -9,7 +9,7 @@ from typing import Final
 from compare.secured import Certificates
 from compare.wire import MIB, topic_id
 from headrace.client.wire.connection import Address
-from headrace.testing.process import ServerProcess
+from support.process import ServerProcess
 from wire.secured import LOGIN
 
 HOST: Final = "127.0.0.1"

@@ -119,16 +119,16 @@ def _comparison(name: str, op: str, literal: Any) -> pc.Expression | None:
 
 
 def _function(name: str, function: Any, literals: Sequence[Any]) -> pc.Expression | None:
-    if name not in _NARROWING or not all("Literal" in each for each in literals):
+    if name not in _NARROWING or not all("Literal" in literal for literal in literals):
         return None
     match function:
         case {"IsIn": _} if len(literals) == 1:
             values = _value(literals[0])
-            if values is None or any(each is None for each in values):
+            if values is None or any(value is None for value in values):
                 return None
             return pc.field(name).isin(pa.array(list(values), TYPES[name]))
         case {"IsBetween": _} if len(literals) == 2:  # whether its ends belong to it is left to Polars
-            low, high = (_value(each) for each in literals)
+            low, high = (_value(literal) for literal in literals)
             if low is None or high is None:
                 return None
             return (pc.field(name) >= _scalar(name, low)) & (pc.field(name) <= _scalar(name, high))

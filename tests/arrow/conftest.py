@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from headrace.testing.process import UpProcess
 from spark.topics import FOREVER, SETTINGS, fill_topics
+from support.process import UpProcess
 from wire.confluent import make_topic, settings
 
 TRANSACTIONS = "transactions"

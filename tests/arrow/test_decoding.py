@@ -18,7 +18,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 import headrace.arrow
 from headrace import BadSetting
 from headrace.arrow import ReadError, Registry
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 from wire.confluent import make_topic, settings
 from wire.requests import fresh_name
 

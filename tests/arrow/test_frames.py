@@ -16,7 +16,7 @@ import headrace.polars
 from compat.kafka_tools.samples import FIRST_TIMESTAMP_MS
 from headrace import NoSuchTopic
 from headrace.tables.arrow.scan import Scan
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 from headrace.tables.reader.offsets import Range
 from spark.topics import SIZES
 from support.plain_rows import consumed, rows_of
@@ -33,7 +33,9 @@ class Fetched(list[Any]):
 def fetched(monkeypatch: pytest.MonkeyPatch) -> Fetched:
     found, read = Fetched(), Scan.read
 
-    def spy(self: Scan, cluster: Cluster, ranges: list[Range], columns: list[str], *rest: Any) -> Any:
+    def spy(
+        self: Scan, cluster: ClusterConnections, ranges: list[Range], columns: list[str], *rest: Any
+    ) -> Any:
         found.append(
             (sorted(columns), {each.partition.partition: (each.first, each.last) for each in ranges})
         )

@@ -20,7 +20,7 @@ import headrace.polars
 from cli.command import Command
 from compat.protobuf_messages import messages
 from headrace.arrow import ReadError, Registry
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 from wire.confluent import make_topic, settings
 from wire.requests import fresh_name
 

@@ -17,11 +17,11 @@ import pytest
 from cli.command import Command
 from compat.kafka_tools.samples import Sample
 from headrace import ConnectionSettings, NoSuchTopic, Unreachable
-from headrace.client.schemas.registry import Registry as RegistryClient
+from headrace.client.schemas.registry import RegistryClient
 from headrace.tables.sql.tables import QueryRefused, Topics, connected
-from headrace.testing.process import UpProcess
 from spark.topics import SIZES, plain, write
 from support.plain_rows import consumed
+from support.process import UpProcess
 from wire.confluent import make_topic
 from wire.requests import fresh_name
 

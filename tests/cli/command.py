@@ -9,7 +9,7 @@ import sys
 from typing import Any, NamedTuple
 
 from cli.fork_server import fork_server
-from headrace.testing.process import clean_environment
+from support.process import clean_environment
 
 CREATED = re.compile(r"headrace: topic \S+ did not exist and was created.*\n")
 TIMEOUT_S = 120  # a command that hangs; `doctor` waits for each request to a broker that does not answer

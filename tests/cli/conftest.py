@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from cli.command import Command
-from headrace.testing.process import ClusterProcess, UpProcess
+from support.process import ClusterProcess, UpProcess
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headrace.system.ports import reserved
-from headrace.testing.process import ClusterProcess
+from support.process import ClusterProcess
 
 
 class NodeProcess(ClusterProcess):

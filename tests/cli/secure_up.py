@@ -5,7 +5,7 @@ from pathlib import Path
 from cli.command import Command, Result
 from headrace.client.properties import parse_properties, to_properties
 from headrace.client.wire.connection_settings import ConnectionSettings
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 
 class Secured(Command):

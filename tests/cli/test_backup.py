@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from cli.command import Command
-from headrace.testing.process import ClusterProcess, UpProcess
+from support.process import ClusterProcess, UpProcess
 from wire.confluent import read
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "operations.md"

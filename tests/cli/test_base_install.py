@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.testing.process import ServerProcess
 from support.base_install import environment
+from support.process import ServerProcess
 
 GATEWAY = "the packages of gateway and schema registry: pip install 'headrace[http]'"
 JARS = "ZooKeeper's jar comes with pyspark, which is not installed: pip install 'headrace[spark]'"

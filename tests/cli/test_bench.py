@@ -11,7 +11,7 @@ from typing import Any
 
 from cli.command import TIMEOUT_S, Command
 from cli.members import wait_until
-from headrace.testing.process import clean_environment
+from support.process import clean_environment
 
 SHORT = ("--seconds", "0.3", "--partitions", "2")
 

@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 
 from cli.command import Command
-from headrace.testing.process import NotReady, ServerProcess
+from support.process import NotReady, ServerProcess
 
 WAIT_S = 20.0
 

@@ -7,7 +7,7 @@ import pytest
 
 from cli.command import Command
 from cli.load import Load
-from headrace.testing.process import ClusterProcess
+from support.process import ClusterProcess
 
 MEGABYTES = (b"x" * 100_000 + b"\n") * 30
 

@@ -12,7 +12,7 @@ import pytest
 
 from cli.command import Command
 from cli.members import wait_until
-from headrace.testing.process import ClusterProcess
+from support.process import ClusterProcess
 
 BROKER_KEYS = {"id", "host", "port", "rack", "node", "state", "controller", "pid", "leads", "follows"}
 PARTITION_KEYS = {"topic", "partition", "leader", "replicas", "in_sync", "min_in_sync", "eligible"}

@@ -11,7 +11,7 @@ from typing import Any
 from cli.command import Command, Result
 from headrace.gateway.serving import serve_in_thread
 from headrace.system.background import BackgroundThread
-from headrace.testing.process import ClusterProcess, UpProcess
+from support.process import ClusterProcess, UpProcess
 
 NOWHERE = "127.0.0.1:1"
 

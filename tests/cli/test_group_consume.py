@@ -9,7 +9,7 @@ import pytest
 
 from cli.command import TIMEOUT_S, Command
 from cli.members import Running, committed, describe, settled, wait_until
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 PROTOCOLS = ["classic", "consumer"]
 NEWEST_OFTEN = pytest.mark.parametrize(

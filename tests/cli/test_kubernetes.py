@@ -18,7 +18,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from headrace.system.ports import reserved
-from headrace.testing.process import ServerProcess, clean_environment
+from support.process import ServerProcess, clean_environment
 
 DIRECTORY: Final = Path(__file__).parents[2] / "deploy" / "kubernetes"
 BROKERS: Final = 3

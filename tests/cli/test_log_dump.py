@@ -9,7 +9,7 @@ import pytest
 
 from cli.command import Command, Result
 from headrace import Producer
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 SEGMENT = "00000000000000000000"
 

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from headrace.testing.process import ServerProcess, clean_environment
+from support.process import ServerProcess, clean_environment
 
 MACOS: Final = {"PYTHONPATH": str(Path(__file__).parents[1] / "support" / "macos")}
 WAIT_S: Final = 60.0

@@ -16,8 +16,8 @@ from cli.command import Command
 from cli.members import wait_until
 from cli.nodes import NodeProcess, node
 from headrace.gateway.serving import serve_in_thread
-from headrace.testing.process import NotReady, ServerProcess
 from http_support.asking import Asking
+from support.process import NotReady, ServerProcess
 
 pytestmark = pytest.mark.extended
 

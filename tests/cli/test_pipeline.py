@@ -9,7 +9,7 @@ import pytest
 
 from cli.command import Command
 from headrace.pipeline.progress import TOPIC, Progress
-from headrace.testing.process import clean_environment
+from support.process import clean_environment
 
 FILE = """
 from headrace.pipeline import Delta, Json, Parquet, Pipeline, Topic
@@ -349,8 +349,8 @@ def test_status_tells_the_last_words_of_every_query(headrace: Command, pipeline:
 
 def test_status_and_stop_know_the_process_that_runs_it(headrace: Command, pipeline: Path) -> None:
     holding = (
-        "import sys, time; from pathlib import Path; from headrace.pipeline.state import State\n"
-        "with State(Path(sys.argv[1]), sys.argv[2]).running():\n"
+        "import sys, time; from pathlib import Path; from headrace.pipeline.state import PipelineState\n"
+        "with PipelineState(Path(sys.argv[1]), sys.argv[2]).running():\n"
         "    print('holding', flush=True); time.sleep(60)"
     )
     root = pipeline.parent / ".headrace"

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from cli.command import Command, Result
 from cli.secure_up import Secured, administrator
 from headrace.pipeline.progress import TOPIC
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 PATIENCE_S: Final = 400  # a session of Spark's starts in seconds, and in minutes where all cores are busy
 

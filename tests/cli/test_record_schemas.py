@@ -15,7 +15,7 @@ from cli.command import Command
 from headrace import Producer, Unreachable
 from headrace.cli.produce import explain
 from headrace.cli.support.session import Session
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 from wire.requests import fresh_name
 
 FORMATS = {

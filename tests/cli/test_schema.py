@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cli.command import Command, Result
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 ITEM = {"name": "item", "type": "string"}

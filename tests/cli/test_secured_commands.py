@@ -18,8 +18,8 @@ from headrace import JSON, Admin, Consumer, Producer
 from headrace.client.errors import Refused
 from headrace.client.properties import parse_properties, to_properties
 from headrace.client.wire.connection_settings import ConnectionSettings
-from headrace.testing.process import clean_environment
 from support.certificates import Authority
+from support.process import clean_environment
 from wire.requests import fresh_name
 from wire.secured import LOGIN, SecuredCluster, secured_cluster
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from headrace.testing.process import ServerProcess
+from support.process import ServerProcess
 
 WAIT_S: Final = 60.0
 CREDENTIALS: Final = struct.Struct("3i")  # struct ucred: pid, uid, gid

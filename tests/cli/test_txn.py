@@ -14,7 +14,7 @@ from cli.command import Command
 from cli.members import wait_until
 from cli.test_completion import in_bash
 from headrace import Admin, AsyncAdmin, BadSetting, ClientError, Closed, NoSuchTopic, NoSuchTransactionalId
-from headrace.testing.process import ClusterProcess
+from support.process import ClusterProcess
 
 
 @pytest.fixture

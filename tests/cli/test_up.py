@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.command import Command
-from headrace.testing.process import NotReady, ServerProcess, UpProcess
 from signals import ignored_by_children
+from support.process import NotReady, ServerProcess, UpProcess
 
 STOP_S = 3.0  # what TERM may take
 

@@ -9,7 +9,7 @@ import pytest
 from cli.command import Command
 from cli.members import wait_until
 from headrace.coordination.credentials import Credential
-from headrace.testing.process import ClusterProcess, ServerProcess
+from support.process import ClusterProcess, ServerProcess
 
 STOP_S = 15.0  # what TERM may take on a busy machine; one that hangs is killed after 20
 

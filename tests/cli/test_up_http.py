@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from cli.command import Command
-from headrace.testing.process import ClusterProcess, ServerProcess, UpProcess
 from ports import free_ports
+from support.process import ClusterProcess, ServerProcess, UpProcess
 
 STOP_S = 15.0  # what TERM may take on a busy machine; what hangs would be waited for longer
 

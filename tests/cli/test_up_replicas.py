@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cli.command import Command
 from cli.members import wait_until
-from headrace.testing.process import ClusterProcess
+from support.process import ClusterProcess
 
 RECORDS = [str(number) for number in range(30)]
 

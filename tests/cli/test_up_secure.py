@@ -23,7 +23,7 @@ from cli.secure_up import Secured, administrator
 from headrace import JSON, Admin, Consumer, Producer
 from headrace.client.errors import Refused
 from headrace.client.properties import parse_properties
-from headrace.testing.process import ClusterProcess, NotReady, UpProcess
+from support.process import ClusterProcess, NotReady, UpProcess
 from wire.kafka_python import KafkaConsumer, KafkaProducer
 from wire.requests import fresh_name
 

@@ -11,7 +11,7 @@ from cli.members import wait_until
 from headrace.coordination.errors import ZooKeeperUnavailable
 from headrace.coordination.zookeeper import find_jars
 from headrace.system.java import NoJava, find_java
-from headrace.testing.process import ClusterProcess, ServerProcess, UpProcess
+from support.process import ClusterProcess, ServerProcess, UpProcess
 
 pytestmark = pytest.mark.extended
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cli.secure_up import Secured, administrator
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 from wire.requests import fresh_name
 
 

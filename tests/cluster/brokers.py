@@ -9,8 +9,8 @@ from typing import Final
 
 from cluster.places import HERE, Place
 from cluster.waiting import until
-from headrace.testing.process import ServerProcess
 from ports import free_port
+from support.process import ServerProcess
 
 STARTUP: Final = Path(__file__).parent / "startup"
 

@@ -9,8 +9,8 @@ from typing import Final, Protocol, Self
 
 from cluster.places import HERE, Place
 from headrace.coordination.zookeeper import PORTS_EACH
-from headrace.testing.process import ServerProcess
 from ports import free_port, free_ports
+from support.process import ServerProcess
 from zookeepers import RunningZooKeeper, ZooKeeperProcess
 
 TICK_MS: Final = 500  # a session may last from 2 to 20 of them

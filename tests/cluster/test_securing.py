@@ -17,9 +17,9 @@ from confluent_kafka.admin import (
 )
 
 from cluster.waiting import until
-from headrace.testing.process import ServerProcess
 from ports import free_port
 from support.certificates import Authority
+from support.process import ServerProcess
 
 BROKERS: Final = (1, 2, 3)
 TOPIC: Final = "orders"

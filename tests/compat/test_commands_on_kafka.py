@@ -7,7 +7,7 @@ import pytest
 
 from cli.command import Command
 from compat.kafka_tools.server import KafkaServer
-from headrace.testing.process import ServerProcess
+from support.process import ServerProcess
 
 SCHEMA = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
 

@@ -17,8 +17,8 @@ from compat.secured_kafka import PASSWORD, USER, Files, SecuredKafka
 from compat.secured_settings import WAYS
 from headrace import ConnectionSettings
 from headrace.client.properties import to_properties
-from headrace.testing.process import ServerProcess
 from spark.topics import write
+from support.process import ServerProcess
 
 PAGES: Final = {
     "/ui/": "Under-replicated",

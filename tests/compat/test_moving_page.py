@@ -9,7 +9,7 @@ from compat.kafka_tools.server import KafkaServer
 from headrace import Admin, Consumer, Producer
 from headrace.client.wire.brokers import Brokers
 from headrace.protocol.schema.describe_producers import DescribeProducersRequest, TopicRequest
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 PAGE = (Path(__file__).parents[2] / "docs" / "moving.md").read_text("utf-8")
 TOPIC = "orders"

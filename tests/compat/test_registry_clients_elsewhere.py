@@ -17,8 +17,8 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from compat.registry_clients.neighbours import Confluent, Proxy
 from compat.registry_clients.programs import ClientUnavailable, Program, go_program, node_program
 from compat.registry_clients.schemas import AVRO, JSON, PROTOBUF, Format, descriptors, order_class
-from headrace.testing.process import UpProcess
 from http_support.asking import Asking
+from support.process import UpProcess
 
 CLIENTS: Final[dict[str, Callable[[], Program]]] = {
     "node-confluent": partial(node_program, "confluent"),

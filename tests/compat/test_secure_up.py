@@ -9,7 +9,7 @@ import pytest
 from compat.kafka_tools.java import KafkaJava
 from headrace import Admin, ConnectionSettings
 from headrace.security.acls import AclFilter
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 TOPICS: Final = "org.apache.kafka.tools.TopicCommand"
 ACLS: Final = "org.apache.kafka.tools.AclCommand"

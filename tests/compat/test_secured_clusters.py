@@ -20,7 +20,7 @@ from headrace.protocol.records import Record, encode_batch, keys_and_values
 from headrace.protocol.schema.metadata import MetadataRequest
 from headrace.spark.options import SourceOptions
 from headrace.spark.producer import BatchProducer
-from headrace.tables.reader.cluster import CONNECT_S, Cluster
+from headrace.tables.reader.cluster import CONNECT_S, ClusterConnections
 from headrace.tables.reader.errors import ReadError
 from headrace.tables.reader.fetcher import Fetcher
 from headrace.tables.reader.offsets import EARLIEST, LATEST, Range
@@ -36,7 +36,9 @@ def add(producing: BatchProducer, place: TopicPartition, values: list[bytes]) ->
     producing.add(place, encode_batch(records)[HEADER_SIZE:], len(records), 1)
 
 
-def write(cluster: Cluster, place: TopicPartition, values: list[bytes], *, at_a_time: int) -> Range:
+def write(
+    cluster: ClusterConnections, place: TopicPartition, values: list[bytes], *, at_a_time: int
+) -> Range:
     """Where the values are then."""
     producing = BatchProducer(cluster)
     try:
@@ -48,7 +50,7 @@ def write(cluster: Cluster, place: TopicPartition, values: list[bytes], *, at_a_
     return Range(place, first, last + 1)
 
 
-def read(cluster: Cluster, wanted: Range) -> list[bytes | None]:
+def read(cluster: ClusterConnections, wanted: Range) -> list[bytes | None]:
     batches = Fetcher(cluster, wanted)
     return [bytes(value or b"") for data, header in batches for _, value in keys_and_values(data, header)]
 
@@ -61,7 +63,7 @@ def test_a_topic_is_found_written_and_read(
     given = {f"kafka.{name}": value for name, value in secured_files.settings(settings).items()}
     given |= {"kafka.bootstrap.servers": secured_kafka.addresses[listener], "subscribe": ORDERS.topic}
     options = pickle.loads(pickle.dumps(SourceOptions.of(given, streaming=False)))  # as Spark sends them
-    cluster = Cluster(options.bootstrap, options.security)
+    cluster = ClusterConnections(options.bootstrap, options.security)
     try:
         assert cluster.topics([ORDERS.topic]) == {ORDERS.topic: [0]}
         before = cluster.offsets({ORDERS: LATEST})[ORDERS]
@@ -93,7 +95,7 @@ def test_a_brokers_name_may_be_connected_to(secured_kafka: SecuredKafka, secured
 
 
 def test_many_megabytes_go_through_tls(secured_kafka: SecuredKafka, secured_files: Files) -> None:
-    cluster = Cluster(secured_kafka.addresses["TLS"], Security.of(secured_files.settings(TLS)))
+    cluster = ClusterConnections(secured_kafka.addresses["TLS"], Security.of(secured_files.settings(TLS)))
     values = [number.to_bytes(2) * 25_000 for number in range(400)]
     try:
         written = write(cluster, LARGE, values, at_a_time=10)
@@ -105,7 +107,7 @@ def test_many_megabytes_go_through_tls(secured_kafka: SecuredKafka, secured_file
 def test_when_a_session_ends_another_is_begun_and_nothing_is_written_twice(
     secured_kafka: SecuredKafka, secured_files: Files
 ) -> None:
-    cluster = Cluster(
+    cluster = ClusterConnections(
         secured_kafka.addresses["BRIEF"], Security.of(secured_files.settings(f"{USER} sasl.mechanism=PLAIN"))
     )
     producing = BatchProducer(cluster)
@@ -144,7 +146,9 @@ def test_a_mistake_is_told_in_a_sentence_that_holds_no_secret(
 
 def test_who_is_refused_is_told_so_at_once(secured_kafka: SecuredKafka, secured_files: Files) -> None:
     settings = f"{USER} sasl.mechanism=PLAIN sasl.password={WRONG}"
-    cluster = Cluster(secured_kafka.addresses["USERS"], Security.of(secured_files.settings(settings)))
+    cluster = ClusterConnections(
+        secured_kafka.addresses["USERS"], Security.of(secured_files.settings(settings))
+    )
     with pytest.raises(Refused) as raised:
         cluster.topics()
 
@@ -153,6 +157,6 @@ def test_who_is_refused_is_told_so_at_once(secured_kafka: SecuredKafka, secured_
 
 
 def test_who_does_not_say_who_they_are_learns_what_may_be_missing(secured_kafka: SecuredKafka) -> None:
-    cluster = Cluster(secured_kafka.addresses["USERS"])
+    cluster = ClusterConnections(secured_kafka.addresses["USERS"])
     with pytest.raises(ReadError, match=r"is security\.protocol=PLAINTEXT right\? \(for 5 s\)"):
         cluster.topics()

@@ -16,7 +16,7 @@ from headrace.pipeline.observers import Groups, History
 from headrace.pipeline.progress import TOPIC, Progress
 from headrace.pipeline.topics import create, missing_topics
 from headrace.spark.errors import SparkError
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 
 WITHOUT: Final[dict[str, str]] = {}
 
@@ -46,7 +46,7 @@ def test_whoever_may_use_the_cluster_has_what_a_pipeline_needs(
         with closing(observer):
             observer(batch)
 
-    with closing(Cluster(at, Security.of(client))) as cluster:
+    with closing(ClusterConnections(at, Security.of(client))) as cluster:
         assert {"results", "orders.dead-letters", TOPIC} <= cluster.topics().keys()
     assert [each.name for each in GroupAdmin(Brokers.configured(at, client)).list_groups()] == [
         "secured.results"

@@ -14,7 +14,7 @@ from cli.secure_up import administrator
 from console.reading import TIMEOUT_MS, Reader
 from console.seed import open_transactions, register_schemas, seed
 from headrace.gateway.serving import serve_in_thread
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 _CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 

@@ -3,7 +3,7 @@
 from playwright.sync_api import Page
 
 from headrace.client.properties import parse_properties
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 
 def log_in(page: Page, user: str, password: str) -> None:

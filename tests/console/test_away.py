@@ -7,7 +7,7 @@ from playwright.sync_api import BrowserContext, expect
 
 from console.reading import Reader
 from headrace.gateway.serving import serve_in_thread
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 
 @pytest.fixture(scope="module")

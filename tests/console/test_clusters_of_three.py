@@ -14,8 +14,8 @@ from headrace.client.admin.admin import Admin
 from headrace.client.cluster.cluster import Cluster
 from headrace.gateway.console.formats import UNKNOWN
 from headrace.gateway.serving import serve_in_thread
-from headrace.testing.process import ClusterProcess
 from http_support.asking import wait_until
+from support.process import ClusterProcess
 
 
 @pytest.fixture(scope="module")

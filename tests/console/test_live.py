@@ -136,6 +136,9 @@ def test_lists_and_details_can_be_read_without_scripts(browser: Browser, url: st
     page.get_by_role("button", name="Search").click()
     page.locator("#messages summary").click()
     expect(page.locator("#messages .value-full")).to_contain_text("o-100007")
+    page.goto(f"{url}/ui/topics/payments?key=o-100007")  # a link of somebody whose browser runs scripts
+    page.get_by_role("link", name="Show what the search finds").click()
+    expect(page.locator("#messages .key-line")).to_have_text("o-100007")
     page.get_by_role("link", name="Partitions").click()
     expect(page.locator("#partitions tbody tr")).to_have_count(3)
     page.goto(f"{url}/ui/schemas/orders-value?version=2&against=1")

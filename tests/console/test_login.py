@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from console.logging_in import log_in, password_of
 from console.reading import TIMEOUT_MS, Reader
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ def test_what_is_not_text_and_has_headers_is_marked_in_the_list(reader: Reader, 
     producer.produce("marked", b"\xff\xfe", key=b"\x00\xff", headers=[("a", b"1"), ("b", b"2")])
     producer.produce("marked", b"text", key=b"k")
     assert producer.flush(20) == 0
-    for query in ("", "?text=k", "?key=k"):
+    for query in ("", "?text=k", "?key=k"):  # as part of the page, and as a script adds it
         page = reader.open(f"/ui/topics/marked{query}")
         plain = page.locator("#messages details", has=page.locator(".value-line", has_text="text"))
         expect(plain).to_have_count(1)
@@ -134,6 +134,25 @@ def test_what_is_not_text_and_has_headers_is_marked_in_the_list(reader: Reader, 
         expect(binary.locator(".value-mark")).to_have_text("base64")
         expect(binary.locator(".key-mark")).to_have_text("base64")
         expect(binary.locator(".headers-mark")).to_have_text("2 headers")
+
+
+def test_a_search_shows_what_it_finds_and_how_far_it_is_while_it_runs(reader: Reader, bootstrap: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic("slow", partitions=1)
+    producer = Producer({"bootstrap.servers": bootstrap, "queue.buffering.max.messages": 200_000})
+    for number in range(100_000):
+        producer.produce("slow", b'{"n": %d}' % number)
+    assert producer.flush(60) == 0
+
+    page = reader.open("/ui/topics/slow?where=beginning&filter=value.n%20%3C%201")
+    expect(page.locator("#messages details")).to_have_count(1)
+    expect(page.locator("#told")).to_have_text(
+        re.compile(r"^1 message of [0-9,]+ looked at \(.+, [0-9.]+ s\)")
+    )
+    progress = page.locator("#progress")
+    assert 0 < progress.evaluate("(each) => each.value") <= 100_000
+    expect(progress).to_be_hidden()
+    assert offsets(page) == [0]
 
 
 def test_a_filter_that_is_no_expression_is_answered_with_a_sentence(reader: Reader) -> None:

@@ -12,7 +12,7 @@ from console.logging_in import log_in, password_of
 from console.reading import TIMEOUT_MS, Reader
 from headrace.client.admin.admin import Admin
 from headrace.security.acls import AclFilter
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 SECRET = "a-secret-of-carol"
 HOSTILE = '<img src=x onerror="window.hurt=1">'  # without a slash, which names of ACLs cannot have

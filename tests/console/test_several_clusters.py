@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 from console.reading import TIMEOUT_MS, Reader
 from headrace.client.admin.admin import Admin
 from headrace.gateway.serving import serve_in_thread
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 
 @pytest.fixture(scope="module")

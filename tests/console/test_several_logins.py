@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from cli.secure_up import administrator
 from console.logging_in import log_in, password_of
 from console.reading import TIMEOUT_MS
-from headrace.testing.process import ServerProcess, UpProcess
+from support.process import ServerProcess, UpProcess
 
 pytestmark = pytest.mark.extended
 

@@ -11,7 +11,7 @@ from headrace.coordination.embedded.handlers import answer
 from headrace.coordination.embedded.jute import INT, LONG, Reader, buffer, string
 from headrace.coordination.embedded.requests import HEADER, Connect, Op
 from headrace.coordination.embedded.service import Service
-from headrace.coordination.embedded.state import State
+from headrace.coordination.embedded.state import CoordinatorState
 from headrace.coordination.embedded.txns import Entry, OpenSession, encode_acl
 from headrace.security.sasl.digest_md5 import DigestMd5Server
 
@@ -74,11 +74,13 @@ class FakeClient:
 class World:
     """A service with clocks that tests turn, and the entries it logged."""
 
-    def __init__(self, state: State | None = None, authentication: Authentication | None = None) -> None:
+    def __init__(
+        self, state: CoordinatorState | None = None, authentication: Authentication | None = None
+    ) -> None:
         self.now_ms = 0.0
         self.entries: list[Entry] = []
         self.bugs: list[BaseException] = []
-        self.state = state or State(tick_ms=100)
+        self.state = state or CoordinatorState(tick_ms=100)
         self.service = Service(
             self.state,
             write=self.entries.append,

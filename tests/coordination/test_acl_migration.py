@@ -14,7 +14,7 @@ from headrace.client.admin.admin import Admin
 from headrace.coordination.client_security import CredentialRefused
 from headrace.coordination.credentials import Credential
 from headrace.coordination.session import ZooKeeperSession
-from headrace.testing.process import ServerProcess
+from support.process import ServerProcess
 from wire.requests import fresh_name
 
 TIMEOUT_S = 60

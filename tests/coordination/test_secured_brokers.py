@@ -16,7 +16,7 @@ from headrace.client.admin.admin import Admin
 from headrace.coordination.credentials import Credential
 from headrace.coordination.embedded.server import Coordinator
 from headrace.coordination.errors import CoordinationError, ZooKeeperUnavailable
-from headrace.testing.process import NotReady, ServerProcess
+from support.process import NotReady, ServerProcess
 
 TIMEOUT_S = 30
 ANN = Id("sasl", "ann")

@@ -19,7 +19,7 @@ from headrace.coordination.session import ZooKeeperSession
 from headrace.coordination.zookeeper import find_jars
 from headrace.security.tls import TlsSettings
 from headrace.system.java import NoJava, find_java
-from headrace.testing.process import ServerProcess
+from support.process import ServerProcess
 
 TIMEOUT_MS = 30_000
 

@@ -16,7 +16,7 @@ import pytest
 from compat.registry_clients.programs import ClientUnavailable
 from frameworks.environments import JOBS, python_with
 from headrace.testing import Broker
-from headrace.testing.process import clean_environment
+from support.process import clean_environment
 
 pytestmark = pytest.mark.long
 

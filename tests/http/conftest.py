@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from headrace.gateway.serving import serve_in_thread
-from headrace.testing.process import UpProcess
 from http_support.asking import Asking
+from support.process import UpProcess
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """/api/v1: the cluster, its brokers and their settings."""
 
-from headrace.testing.process import UpProcess
 from http_support.asking import Asking
+from support.process import UpProcess
 
 
 def test_a_healthy_cluster_says_so(gateway: Asking, broker: UpProcess) -> None:

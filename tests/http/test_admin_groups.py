@@ -16,8 +16,8 @@ from headrace.protocol.schema.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from headrace.testing.process import UpProcess
 from http_support.asking import Asking, wait_until
+from support.process import UpProcess
 
 
 @contextmanager

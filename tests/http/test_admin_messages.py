@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Producer
 
 from headrace.gateway.admin.display import MAX_HEADERS
-from headrace.testing.process import UpProcess
 from http_support.asking import Asking, quoted, v2
+from support.process import UpProcess
 
 
 def test_what_is_written_is_found_as_it_was(gateway: Asking) -> None:
@@ -35,6 +35,24 @@ def test_what_is_written_is_found_as_it_was(gateway: Asking) -> None:
         ("from", "test", "text"),
         ("raw", "/w==", "base64"),
     ]
+
+
+def test_a_search_is_followed_while_it_runs(gateway: Asking) -> None:
+    topic = gateway.topic(partitions=2)
+    gateway.write(topic, "tea", "coffee", "green tea")
+    at = f"/api/v1/topics/{topic}/messages"
+
+    events = list(gateway.events(f"{at}/stream?text=tea&last=10"))
+
+    answer = gateway.get(f"{at}?text=tea&last=10")
+    assert {each.kind for each in events} == {"progress", "message", "done"}
+    assert [each.data for each in events if each.kind == "message"] == answer.pop("messages")
+    assert events[-1].kind == "done"
+    for found in (events[-1].data, answer):
+        found["scanned"].pop("took_ms")
+    assert events[-1].data == answer
+    refused = list(gateway.events(f"{at}/stream?filter={quoted('value >')}"))[-1]
+    assert (refused.kind, refused.data["error_code"]) == ("error", 40002)
 
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}

@@ -11,8 +11,8 @@ import requests
 from headrace.client.records.one_by_one import END, Record
 from headrace.gateway.rest.tails import BUFFERED, MAX_TAILS, TailBatch, Tails
 from headrace.gateway.serving import serve_in_thread
-from headrace.testing.process import UpProcess
 from http_support.asking import WAIT_S, Asking, wait_until
+from support.process import UpProcess
 
 
 def test_what_is_written_arrives(gateway: Asking) -> None:

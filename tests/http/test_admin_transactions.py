@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 
-from headrace.testing.process import UpProcess
 from http_support.asking import Asking, wait_until
+from support.process import UpProcess
 
 
 @pytest.fixture

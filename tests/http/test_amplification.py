@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from headrace.testing.process import UpProcess
 from http_amplification.measuring import HEAD, Served
 from http_amplification.routes import operations
 from http_amplification.search import sample
+from support.process import UpProcess
 
 pytestmark = pytest.mark.extended
 

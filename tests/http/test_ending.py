@@ -7,8 +7,8 @@ from headrace.client.records.one_by_one import END
 from headrace.gateway.rest.instance import ConsumerOptions
 from headrace.gateway.rest.instances import Instances
 from headrace.gateway.rest.tails import Tails
-from headrace.testing.process import UpProcess
 from http_support.asking import WAIT_S, Asking, wait_until
+from support.process import UpProcess
 
 
 def test_tails_end_when_they_are_told_to(gateway: Asking, broker: UpProcess) -> None:

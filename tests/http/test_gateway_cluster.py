@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from headrace.gateway.serving import serve_in_thread
-from headrace.testing.process import ClusterProcess, UpProcess
 from http_support.asking import Asking, v2, wait_until
+from support.process import ClusterProcess, UpProcess
 
 CLIENTS = 4
 DURABLE = {"min.insync.replicas": "2"}

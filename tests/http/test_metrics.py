@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cluster.waiting import until
 from headrace.pipeline.progress import TOPIC, Progress
-from headrace.testing.process import ClusterProcess
+from support.process import ClusterProcess
 
 RECORDS = 500
 

@@ -14,8 +14,8 @@ from schemathesis.specs.openapi import checks
 from headrace.gateway.app import create_app
 from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.serving import serve_in_thread
-from headrace.testing.process import UpProcess
 from http_support.asking import Asking
+from support.process import UpProcess
 
 EXAMPLES = int(os.environ.get("HEADRACE_EXAMPLES", "3"))
 PARTITIONS = 3  # at most, of what schemathesis makes: it would try ten thousand

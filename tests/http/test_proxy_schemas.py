@@ -11,8 +11,8 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from headrace.testing.process import UpProcess
 from http_support.asking import Asking, v2, wait_until
+from support.process import UpProcess
 
 ORDER = json.dumps(
     {

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from headrace.testing.process import UpProcess
 from http_support.asking import Asking, v2
+from support.process import UpProcess
 
 
 def produced(gateway: Asking, path: str, embedded: str, *records: dict[str, Any]) -> list[tuple[int, int]]:

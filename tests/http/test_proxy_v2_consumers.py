@@ -10,8 +10,8 @@ from headrace.gateway.problems import Problem
 from headrace.gateway.rest.instance import ConsumerOptions
 from headrace.gateway.rest.instances import Instances
 from headrace.testing import Broker
-from headrace.testing.process import UpProcess
 from http_support.asking import Asking, v2, wait_until
+from support.process import UpProcess
 
 
 @contextmanager

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
-from headrace.testing.process import UpProcess
 from http_support.asking import Asking, wait_until
+from support.process import UpProcess
 
 
 @pytest.fixture(scope="module")

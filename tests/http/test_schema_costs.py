@@ -5,8 +5,8 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from headrace.testing.process import UpProcess
 from http_support.asking import Asking, v2
+from support.process import UpProcess
 
 EXPANDED = "with its references it has more than 100,000 subschemas for one value"
 

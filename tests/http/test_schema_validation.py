@@ -17,7 +17,7 @@ from headrace.coordination.credentials import Credential
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.records import Record, encode_batch
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from headrace.testing.process import ClusterProcess
+from support.process import ClusterProcess
 
 ORDER = Schema('{"type":"record","name":"Order","fields":[{"name":"id","type":"long"}]}', "AVRO")
 

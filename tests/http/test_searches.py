@@ -15,9 +15,9 @@ from confluent_kafka import Producer
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import Record
 from headrace.gateway.rest.hub import SEARCHES, WAITING
-from headrace.testing.process import UpProcess
 from http_amplification.measuring import Served
 from http_support.asking import TIMEOUT_S, WAIT_S, Asking, wait_until
+from support.process import UpProcess
 
 PARTITIONS = 12
 ROWS = 400_000
@@ -59,7 +59,9 @@ def test_memory_of_many_searches_is_bounded(broker: UpProcess, large: str) -> No
     assert grown_bytes < MOST_GROWN_BYTES, f"{grown_bytes / 2**20:.0f} MB"
 
 
-@pytest.mark.parametrize("path", ["/api/v1/topics/{}/messages", "/ui/topics/{}"])
+@pytest.mark.parametrize(
+    "path", ["/api/v1/topics/{}/messages", "/api/v1/topics/{}/messages/stream", "/ui/topics/{}"]
+)
 def test_searches_end_when_their_clients_leave(
     gateway: Asking, large: str, path: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,7 +74,7 @@ def test_searches_end_when_their_clients_leave(
     monkeypatch.setattr(Follower, "step", step_of_a_slow_broker)
     caplog.set_level(logging.DEBUG, "headrace.gateway.rest.hub")
     at = urlsplit(gateway.url)
-    searched = f"{path.format(large)}?{SEARCHED}&where=beginning"
+    searched = f"{path.format(large)}?{SEARCHED}&where=beginning&plain=1"
     with ExitStack() as stack:
         for _ in range(2 * (SEARCHES + WAITING)):
             left = stack.enter_context(socket.create_connection((at.hostname, at.port), timeout=WAIT_S))

@@ -10,9 +10,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from headrace.testing.process import UpProcess
 from http_amplification.measuring import HEAD, Cost, Served
 from http_amplification.search import attacks
+from support.process import UpProcess
 
 _BY: dict[str, Callable[[Cost], float]] = {
     "CPU": lambda cost: cost.cpu_s,

@@ -24,9 +24,9 @@ from headrace.broker.settings.setting import InvalidSetting
 from headrace.client.errors import ClientError
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.system.ports import reserved
-from headrace.testing.process import clean_environment, lines
 from pages.expected import is_expected
 from pages.markdown import CONSOLE, Block
+from support.process import clean_environment, lines
 
 TIMEOUT_S: Final = 300.0
 SPARK_TIMEOUT_S: Final = 600.0

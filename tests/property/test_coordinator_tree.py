@@ -10,9 +10,9 @@ from headrace.coordination.embedded.acl import OPEN
 from headrace.coordination.embedded.decide import MultiFailed, Requester, decide, decide_multi
 from headrace.coordination.embedded.errors import KeeperError
 from headrace.coordination.embedded.jute import Reader
-from headrace.coordination.embedded.node import STAT, Node
+from headrace.coordination.embedded.node import STAT, Znode
 from headrace.coordination.embedded.requests import Check, Create, Delete, Multi, Op, Request, SetData, Write
-from headrace.coordination.embedded.state import State
+from headrace.coordination.embedded.state import CoordinatorState
 from headrace.coordination.embedded.txns import CloseSession, OpenSession, decode_entry, encode_entry
 from oracles.naive_zookeeper import NaiveError, NaiveZooKeeper
 
@@ -71,7 +71,7 @@ def ours(world: World, step: tuple[Any, ...]) -> Any:
         return int(refused.code)
 
 
-def outcome(name: str, path: str, node: Node | None) -> Any:
+def outcome(name: str, path: str, node: Znode | None) -> Any:
     return path if name == "create" else node.version if name == "set" and node else None
 
 
@@ -95,7 +95,7 @@ def world_with_sessions() -> World:
     return world
 
 
-def facts(state: State) -> tuple[object, ...]:
+def facts(state: CoordinatorState) -> tuple[object, ...]:
     tree = state.tree
     return (
         state.zxid,
@@ -134,7 +134,7 @@ def test_replaying_the_log_gives_the_same_tree(history: list[tuple[Any, ...]], s
         ours(world, step)
 
     log = [decode_entry(Reader(encode_entry(entry))) for entry in world.entries]
-    for start in (State(100), State(100, image)):
+    for start in (CoordinatorState(100), CoordinatorState(100, image)):
         for entry in log[start.zxid :]:
             start.apply(entry)
         assert facts(start) == facts(world.state)
@@ -145,7 +145,7 @@ def test_deciding_changes_nothing(history: list[tuple[Any, ...]]) -> None:
     world = world_with_sessions()
     for step in history:
         ours(world, step)
-    before = facts(State(100, world.state.image()))
+    before = facts(CoordinatorState(100, world.state.image()))
     for name, *arguments in history:
         if name not in ("multi", "close"):
             try:
@@ -153,4 +153,4 @@ def test_deciding_changes_nothing(history: list[tuple[Any, ...]]) -> None:
             except KeeperError:
                 continue
 
-    assert facts(State(100, world.state.image())) == before
+    assert facts(CoordinatorState(100, world.state.image())) == before

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from headrace.coordinators.group.classic import ClassicGroup, State
+from headrace.coordinators.group.classic import ClassicGroup, ClassicState
 from headrace.coordinators.group.consumer import ConsumerGroup
 from headrace.coordinators.group.errors import GroupError, GroupNotEmpty
 from property.group_clients.classic import ClassicClient
@@ -223,7 +223,7 @@ class GroupHistory(RuleBasedStateMachine):
         if not living:
             return group is None or not group.members
         if isinstance(group, ClassicGroup):
-            stable = group.state is State.STABLE
+            stable = group.state is ClassicState.STABLE
         else:
             stable = isinstance(group, ConsumerGroup) and group.state_name == "Stable"
         if not stable or self.world.waiting or len(group.members) != len(living):  # type: ignore[union-attr]

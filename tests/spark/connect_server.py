@@ -12,8 +12,8 @@ from typing import Final
 import pyspark
 
 from headrace.spark.launcher import defaults, prepare
-from headrace.testing.process import NotReady
 from ports import free_port
+from support.process import NotReady
 
 START_TIMEOUT_S: Final = 240.0
 _SUBMIT: Final = Path(pyspark.__file__).parent / "bin" / "spark-submit"

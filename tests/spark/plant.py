@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from headrace.pipeline import Json, Pipeline, Topic
 from headrace.pipeline.progress import Progress
 from headrace.pipeline.runner import Runner
-from headrace.pipeline.state import State
+from headrace.pipeline.state import PipelineState
 from headrace.pipeline.topics import create, missing_topics
 from wire.confluent import read, send
 
@@ -27,8 +27,8 @@ class Plant:
         self.root = root
         self.told: list[Progress] = []
 
-    def state(self, pipeline: Pipeline) -> State:
-        return State(self.root / "state", pipeline.name)
+    def state(self, pipeline: Pipeline) -> PipelineState:
+        return PipelineState(self.root / "state", pipeline.name)
 
     def runner(self, pipeline: Pipeline, *observers: Callable[[Progress], None]) -> Runner:
         create(pipeline, self.bootstrap, missing_topics(pipeline, self.bootstrap))

@@ -12,7 +12,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext, Se
 from pyspark.sql import SparkSession
 
 from headrace.client.schemas.registry import Reference, Schema
-from headrace.client.schemas.registry import Registry as Client
+from headrace.client.schemas.registry import RegistryClient as Client
 from headrace.gateway.serving import serve_in_thread
 from headrace.pipeline.runner import Runner
 from ports import free_port

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from headrace.pipeline import Delta, Json, Pipeline, Topic
 from headrace.pipeline.runner import Runner
-from headrace.pipeline.state import State
+from headrace.pipeline.state import PipelineState
 from spark.merged_tables import FORMATS
 from spark.session import spark_session
 from spark.upsert_driver import die_at
@@ -55,7 +55,9 @@ def run(
             assert gateway is not None
             processes = [gateway.proc.pid, os.getpid()]
             die_at(FORMATS["delta"], dies_at, committed=committed, processes=processes)
-        Runner(spark, pipeline(root), bootstrap, State(root / "state", "kills")).run(to_the_end=to_the_end)
+        Runner(spark, pipeline(root), bootstrap, PipelineState(root / "state", "kills")).run(
+            to_the_end=to_the_end
+        )
 
 
 if __name__ == "__main__":

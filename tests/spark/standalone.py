@@ -11,8 +11,8 @@ from typing import Final, Self
 import pyspark
 
 from headrace.spark.launcher import prepare
-from headrace.testing.process import NotReady
 from ports import free_port
+from support.process import NotReady
 
 START_TIMEOUT_S: Final = 120.0
 _SPARK_CLASS: Final = Path(pyspark.__file__).parent / "bin" / "spark-class"

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from headrace.testing.process import NotReady
 from ports import free_port
+from support.process import NotReady
 
 START_TIMEOUT_S: Final = 120.0
 

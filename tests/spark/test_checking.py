@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline import Avro, Delta, Iceberg, Json, Parquet, Pipeline, Topic
 from headrace.pipeline.checker import Checker, Finding
-from headrace.pipeline.state import State
+from headrace.pipeline.state import PipelineState
 from wire.confluent import make_topic
 from wire.process import BrokerProcess
 
@@ -28,7 +28,7 @@ def declared(topic: str = "shapes", **source: Any) -> Pipeline:
 
 
 def findings(spark: SparkSession, bootstrap: str, root: Path, pipeline: Pipeline) -> dict[str, Finding]:
-    checker = Checker(spark, pipeline, bootstrap, State(root / "state", pipeline.name))
+    checker = Checker(spark, pipeline, bootstrap, PipelineState(root / "state", pipeline.name))
     return {each.what: each for each in checker.findings()}
 
 

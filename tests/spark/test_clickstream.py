@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline import Delta, Iceberg, Json, Pipeline, Topic
 from headrace.pipeline.runner import Runner
-from headrace.pipeline.state import State
+from headrace.pipeline.state import PipelineState
 from headrace.pipeline.topics import create, missing_topics
 from spark.clickstream import MOST_LATE, TYPES, Clicks, clicks, last_click
 from wire.confluent import make_topic, read, send
@@ -106,7 +106,7 @@ def played(
     half = len(sent.messages) // 2
     for messages in (sent.messages[:half], [*sent.messages[half:], *[last_click()] * PARTITIONS], []):
         _feed(broker.bootstrap, messages)
-        Runner(spark, pipeline, broker.bootstrap, State(root / "state", NAME)).run(to_the_end=True)
+        Runner(spark, pipeline, broker.bootstrap, PipelineState(root / "state", NAME)).run(to_the_end=True)
     yield Played(sent, broker.bootstrap, root, catalog)
     for query in spark.streams.active:
         query.stop()

@@ -19,7 +19,7 @@ from headrace.spark.sink_options import SinkOptions
 from headrace.spark.staging import Stage, StagedRecords
 from headrace.spark.transaction import Fenced, Transaction
 from headrace.spark.transactional_sink import write_transaction
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 from spark.crashes import MOST_REQUESTS, dies
 from wire.confluent import make_topic, read
 from wire.process import BrokerProcess
@@ -50,7 +50,7 @@ class Sink:
 
     def _task(self, task: int, batch: int, *, max_bytes: int) -> StagedRecords:
         with (
-            closing(Cluster(self.bootstrap)) as cluster,
+            closing(ClusterConnections(self.bootstrap)) as cluster,
             closing(Stage(cluster, f"{self.name}-staging", task=task, max_bytes=max_bytes)) as stage,
         ):
             for index in range(PARTITIONS):
@@ -133,7 +133,7 @@ def test_a_batch_that_is_repeated_is_skipped_and_a_new_query_begins_again(sink: 
 
 def test_a_driver_that_was_replaced_writes_nothing_more(sink: Sink) -> None:
     staged = sink.stage(7)
-    with closing(Cluster(sink.bootstrap)) as cluster:
+    with closing(ClusterConnections(sink.bootstrap)) as cluster:
         paused = Transaction(cluster, sink.name, 60_000)
         paused.add_partitions([TopicPartition(sink.topic, 0)])
         late = BatchProducer(cluster, producer=paused.producer)
@@ -165,7 +165,7 @@ def test_the_records_of_an_aborted_write_do_not_delay_readers(sink: Sink) -> Non
             Batch(QUERY, 0),
         )
     partition = TopicPartition(sink.topic, 0)
-    with closing(Cluster(sink.bootstrap)) as cluster:
+    with closing(ClusterConnections(sink.bootstrap)) as cluster:
         # Kafka answers EndTxn before it has written the markers.
         until(
             "the last stable offset is the end of the log",

@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from cluster.waiting import PATIENCE_S, until
 from headrace.client.cluster.cluster import Cluster
 from headrace.client.cluster.moves import Move
-from headrace.testing.process import ClusterProcess
 from spark.queries import OURS, Queries
 from spark.readers import batch_reader, offsets_of
+from support.process import ClusterProcess
 from wire.confluent import send, sent_offsets, settings
 
 pytestmark = pytest.mark.extended

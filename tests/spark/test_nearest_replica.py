@@ -11,10 +11,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.client.wire.connection import Address, Connection
 from headrace.protocol.ids import TopicPartition
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 from headrace.tables.reader.fetcher import Fetcher, FetchOptions
 from headrace.tables.reader.offsets import Range
-from headrace.testing.process import ClusterProcess
+from support.process import ClusterProcess
 from wire.confluent import send, sent_offsets, settings
 
 PARTITION: Final = TopicPartition("near", 0)
@@ -23,7 +23,7 @@ LEADER, FOLLOWER = 1, 2
 SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
-class Recording(Cluster):
+class Recording(ClusterConnections):
     """Remembers the brokers that record batches are fetched from."""
 
     def __init__(self, bootstrap: str) -> None:

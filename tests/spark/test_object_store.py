@@ -13,7 +13,7 @@ from deltalake.exceptions import TableNotFoundError
 from compat.kafka_tools.java import KafkaUnavailableError
 from compat.registry_clients.programs import ClientUnavailable
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.state import State
+from headrace.pipeline.state import PipelineState
 from headrace.pipeline.storage.object_store import ObjectStore, RemotePath
 from spark.killed_pipeline import KilledPipeline
 from spark.object_store.server import BUCKET, PASSWORD, USER, S3Server, s3a_jars
@@ -51,9 +51,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 
 def test_of_two_processes_one_gets_the_lock(server: S3Server) -> None:
-    def state(name: str) -> State:
+    def state(name: str) -> PipelineState:
         root = f"s3a://{BUCKET}/locks"
-        return State(RemotePath(root, ObjectStore(root, server.store("locks"))), name)
+        return PipelineState(RemotePath(root, ObjectStore(root, server.store("locks"))), name)
 
     with state("trucks").running():
         assert state("trucks").pid == os.getpid()

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from cluster.waiting import until
 from headrace.cli.pipeline.state import troubles
-from headrace.client.schemas.registry import Registry as Client
+from headrace.client.schemas.registry import RegistryClient as Client
 from headrace.pipeline import Delta, Pipeline, PipelineError, Registry, Topic
 from headrace.pipeline.checker import Checker
 from headrace.pipeline.plan import plan

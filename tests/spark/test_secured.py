@@ -22,9 +22,9 @@ from headrace.pipeline.runner import Runner
 from headrace.pipeline.topics import create, missing_topics
 from headrace.spark.client_file import load_options
 from headrace.spark.errors import SparkError
-from headrace.testing.process import UpProcess
 from spark.log_file import java_log
 from spark.queries import BOTH, OURS, STREAM_TIMEOUT_S, THEIRS
+from support.process import UpProcess
 from wire.requests import fresh_name
 
 pytestmark = pytest.mark.extended

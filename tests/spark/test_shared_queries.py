@@ -22,8 +22,8 @@ from headrace.pipeline.restarts import Watchdog
 from headrace.pipeline.runner import Runner
 from headrace.pipeline.storage.object_store import StoragePath
 from headrace.pipeline.topics import create, missing_topics
-from headrace.testing.process import ClusterProcess
 from spark.plant import ORDERS, Plant, failing_while, order, orders
+from support.process import ClusterProcess
 from wire.confluent import make_topic, read
 
 TIMEOUT_S: Final = 300

@@ -15,9 +15,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from cluster.waiting import PATIENCE_S, until
-from headrace.testing.process import ClusterProcess
 from spark.queries import Queries
 from spark.written import found, save
+from support.process import ClusterProcess
 from wire.confluent import settings
 
 pytestmark = pytest.mark.extended

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from headrace.testing.process import clean_environment
+from support.process import clean_environment
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CURRENT: Final = ROOT / "src"

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from headrace.testing.process import UpProcess
+from support.process import UpProcess
 
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 

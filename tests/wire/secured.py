@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.testing.process import ServerProcess
+from support.process import ServerProcess
 
 LOGIN: Final = (
     'org.apache.kafka.common.security.plain.PlainLoginModule required username="broker" password="inside" '

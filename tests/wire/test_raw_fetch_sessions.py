@@ -9,7 +9,7 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
 from headrace.protocol.schema.fetch import ForgottenTopic
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
-from headrace.testing.process import ClusterProcess
+from support.process import ClusterProcess
 from support.records import make_batch
 from wire.process import BrokerProcess
 from wire.raw import RawClient

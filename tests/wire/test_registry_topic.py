@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from headrace.client.admin.admin import Admin
 from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.reach import Reach
-from headrace.gateway.registry.registry import Registry
+from headrace.gateway.registry.registry import SchemaRegistry
 from headrace.gateway.serving import serve_in_thread
 from headrace.registry.formats import Schema, SchemaType
 from headrace.registry.refusals import NoSuchSchema
@@ -232,7 +232,7 @@ def test_those_who_wait_for_a_leader_wait_side_by_side(
 
 def test_other_parts_of_the_gateway_ask_it_without_http(broker: Broker) -> None:
     reach = Reach(GatewaySettings(bootstrap=broker.bootstrap))
-    registry = Registry(reach)
+    registry = SchemaRegistry(reach)
     made = registry.register("s", SubmittedSchema(Schema(SchemaType.AVRO, '{"type": "string"}')))
 
     assert (made.id, made.version) == (1, 1)

@@ -14,7 +14,7 @@ from headrace.client.errors import Unreachable
 from headrace.gateway.app import create_app
 from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.reach import Reach
-from headrace.gateway.registry.registry import THREADS, Registry, in_registry_thread
+from headrace.gateway.registry.registry import THREADS, SchemaRegistry, in_registry_thread
 from headrace.registry.formats import Schema, SchemaType
 from headrace.registry.library import Comparison
 from headrace.registry.registration import SubmittedSchema
@@ -28,9 +28,9 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture
-def registry(broker: Broker) -> Iterator[Registry]:
+def registry(broker: Broker) -> Iterator[SchemaRegistry]:
     with closing(Reach(GatewaySettings(bootstrap=broker.bootstrap))) as reach:
-        yield Registry(reach)
+        yield SchemaRegistry(reach)
 
 
 def enum(*symbols: str) -> SubmittedSchema:
@@ -40,7 +40,7 @@ def enum(*symbols: str) -> SubmittedSchema:
 
 
 def test_the_registry_is_there_for_others_while_schemas_are_compared(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
+    registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What others register meanwhile is compared with, too."""
     registry.register("s", enum("A"))
@@ -62,7 +62,7 @@ def test_the_registry_is_there_for_others_while_schemas_are_compared(
 
 def test_a_schema_that_was_read_is_known_by_its_id_though_nobody_asked_for_it_before() -> None:
     with Broker() as gone, closing(Reach(GatewaySettings(bootstrap=gone.bootstrap))) as reach:
-        registry = Registry(reach)
+        registry = SchemaRegistry(reach)
         made = registry.register("s", enum("A"))
         gone.stop()
 

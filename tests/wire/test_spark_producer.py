@@ -18,7 +18,7 @@ from headrace.protocol.records import Record, encode_batch
 from headrace.protocol.schema.index import ApiKey
 from headrace.spark.errors import SparkError
 from headrace.spark.producer import MOST_IN_FLIGHT, WAITING_BYTES, BatchProducer, ProducerId
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 from wire.confluent import make_topic, read
 from wire.process import BrokerProcess
 from wire.requests import fresh_name
@@ -40,7 +40,7 @@ LOST_AFTER_THE_APPEND: Final = Fate(hangs_up=True)
 
 @contextmanager
 def producing(bootstrap: str, **options: Any) -> Iterator[BatchProducer]:
-    cluster = Cluster(bootstrap)
+    cluster = ClusterConnections(bootstrap)
     try:
         found = BatchProducer(cluster, **options)
         try:

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.cli.machine.process import Service
 from headrace.testing.nodes import NotStarted, ProcessNode
-from headrace.testing.process import lines
+from support.process import lines
 
 
 class Saying(Service):

@@ -21,7 +21,7 @@ from headrace.client.errors import AuthenticationFailed, ClientError, Refused, U
 from headrace.client.wire import oauth
 from headrace.client.wire.oauth import URL, TokenEndpoint
 from headrace.client.wire.security import Security
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 from support.certificates import Authority
 from wire.certificate_files import Files
 from wire.issuer import Issuer, listener_settings
@@ -117,7 +117,7 @@ def test_clients_enter_with_the_token_of_the_provider(cluster: SecuredCluster, p
     security: Security = pickle.loads(pickle.dumps(Security.of(settings)))  # as an executor gets it
     with Producer(cluster.bootstrap, settings=settings) as producer:
         producer.send(topic, b"1")
-    with closing(Cluster(cluster.bootstrap, security)) as tasks:
+    with closing(ClusterConnections(cluster.bootstrap, security)) as tasks:
         assert tasks.partition_count(topic) == 1
 
     assert provider.requests == [{"grant_type": ["client_credentials"], "scope": ["read write"]}]
@@ -129,7 +129,7 @@ def test_a_token_in_a_file_is_sent(cluster: SecuredCluster, issuer: Issuer, tmp_
     file.write_text(issuer.token("reader") + "\n")
     settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER", URL: file.as_uri()}
 
-    with closing(Cluster(cluster.bootstrap, Security.of(settings))) as tasks:
+    with closing(ClusterConnections(cluster.bootstrap, Security.of(settings))) as tasks:
         assert tasks.brokers() == 1
 
 

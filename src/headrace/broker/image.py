@@ -17,7 +17,7 @@ def put_config(configs: dict[str, Mapping[str, str]], name: str, values: Mapping
         configs.pop(name, None)
 
 
-class Node(NamedTuple):
+class BrokerEndpoint(NamedTuple):
     """A broker as clients of one listener see it."""
 
     id: int
@@ -91,18 +91,18 @@ class ClusterImage:
 
     def offline(self, replicas: Sequence[int]) -> list[int]:
         """Return the replicas whose broker is not registered."""
-        return [each for each in replicas if each not in self.brokers]
+        return [replica for replica in replicas if replica not in self.brokers]
 
     @property
     def locations(self) -> Locations:
         """The racks and nodes of the live brokers."""
-        return {each.broker_id: Location(each.rack, each.node) for each in self.brokers.values()}
+        return {broker.broker_id: Location(broker.rack, broker.node) for broker in self.brokers.values()}
 
-    def nodes(self, listener: str) -> list[Node]:
+    def nodes(self, listener: str) -> list[BrokerEndpoint]:
         """Return the live brokers that have `listener`, ordered by id."""
         nodes = []
         for broker_id, registration in sorted(self.brokers.items()):
             endpoint = registration.endpoint(listener)
             if endpoint is not None:
-                nodes.append(Node(broker_id, endpoint.host, endpoint.port, registration.rack))
+                nodes.append(BrokerEndpoint(broker_id, endpoint.host, endpoint.port, registration.rack))
         return nodes

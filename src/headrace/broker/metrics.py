@@ -76,7 +76,7 @@ def _of_topics(broker: BrokerServices, prefixes: tuple[str, ...]) -> Iterator[Fa
 
 def _of_replicas(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
     partitions = broker.partitions.values()
-    led = [each for each in partitions if each.leadership is not None]
+    led = [partition for partition in partitions if partition.leadership is not None]
     manager = "kafka_server_replicamanager_"
     meters = broker.meters.topics.values()
     yield gauge(f"{manager}partitioncount", "Partitions with a replica on this broker.", len(partitions))
@@ -94,17 +94,17 @@ def _of_replicas(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator
     yield gauge(
         f"{manager}offlinereplicacount",
         "Replicas on this broker that are offline after a disk failure.",
-        len(broker.logs.failed) + sum(each.log.offline is not None for each in partitions),
+        len(broker.logs.failed) + sum(partition.log.offline is not None for partition in partitions),
     )
     yield counter(
         f"{manager}isrshrinks_total",
         "How often a replica was removed from an ISR.",
-        sum(each.isr_shrinks for each in meters),
+        sum(meter.isr_shrinks for meter in meters),
     )
     yield counter(
         f"{manager}isrexpands_total",
         "How often a replica was added to an ISR.",
-        sum(each.isr_expands for each in meters),
+        sum(meter.isr_expands for meter in meters),
     )
 
 
@@ -123,7 +123,7 @@ def _of_damage(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[F
         (
             (
                 (id_.topic, str(id_.partition)),
-                sum(each.end_offset - each.from_offset for each in damages.values()),
+                sum(damage.end_offset - damage.from_offset for damage in damages.values()),
             )
             for id_, damages in damaged.items()
         ),

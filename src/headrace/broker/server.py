@@ -33,7 +33,7 @@ from headrace.broker.records.reads import Reads
 from headrace.broker.replicas.housekeeping import Housekeeping, Job
 from headrace.broker.replicas.replicas import Replicas
 from headrace.broker.replicas.scrub import Scrub
-from headrace.broker.requests.connection import Connection
+from headrace.broker.requests.connection import KafkaConnection
 from headrace.broker.requests.dispatch import HANDLERS, Context, enabled, load_handlers
 from headrace.broker.schemas.validation import Schemas
 from headrace.broker.schemas.view import SchemaView
@@ -417,7 +417,7 @@ class Broker(BrokerServices):
         for listener in self.config.listeners:
             accepting = self.config.listener(listener.name)
             context = self.tls.of_listener(accepting)
-            make_protocol = partial(Connection, self, self.handlers, accepting)
+            make_protocol = partial(KafkaConnection, self, self.handlers, accepting)
             host = listener.host or ("0.0.0.0" if listener.port == 0 else None)  # noqa: S104  asked for
             try:
                 sockets = await bind_all(host, listener.port)

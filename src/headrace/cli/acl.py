@@ -225,11 +225,11 @@ def _filters(
     resources = list(_named_resources(**chosen))
     chosen_operations: list[Operation | None] = [_OPERATIONS[each] for each in operations or ()] or [None]
     if not resources:
-        return [AclFilter(principal=by, operation=each) for each in chosen_operations]
+        return [AclFilter(principal=by, operation=chosen_operation) for chosen_operation in chosen_operations]
     return [
-        AclFilter(kind, name, _pattern_type(kind, name, pattern_type), by, operation=each)
+        AclFilter(kind, name, _pattern_type(kind, name, pattern_type), by, operation=chosen_operation)
         for kind, name in resources
-        for each in chosen_operations
+        for chosen_operation in chosen_operations
     ]
 
 

@@ -14,7 +14,7 @@ from headrace.broker.settings.config import ENVIRONMENT_PREFIX, BrokerConfig
 from headrace.broker.settings.setting import InvalidSetting
 from headrace.cli import completion
 from headrace.cli.machine.gateway import GatewayOptions, advertised, http_socket, on_demand
-from headrace.cli.machine.node import Node
+from headrace.cli.machine.node import NodeProcesses
 from headrace.cli.machine.node_settings import broker_count
 from headrace.cli.support import process
 from headrace.cli.support.lazy import Lazy, LazyGroup
@@ -111,9 +111,9 @@ def broker(
 
     def serve(ready: process.Readiness) -> None:
         with process.pid_file(pid_file):
-            runner: _Runner | Node = _Runner(config, read_config, ready)
+            runner: _Runner | NodeProcesses = _Runner(config, read_config, ready)
             if count > 1:
-                runner = Node(config, count, read_config, ready)
+                runner = NodeProcesses(config, count, read_config, ready)
             process.run(runner.serve(), on_hup=partial(_reload, runner.reload))
 
     if log_file is not None:

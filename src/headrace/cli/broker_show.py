@@ -37,12 +37,12 @@ def list_(session: Session) -> None:
 @options
 def describe(session: Session, broker_id: int, *, everything: bool) -> None:
     """Show a broker, its disk and its settings:  headrace broker describe 1"""
-    brokers = {each.id: each for each in session.cluster.status().brokers}
+    brokers = {broker.id: broker for broker in session.cluster.status().brokers}
     if broker_id not in brokers:
         raise ClientError(f"there is no broker {broker_id}, only {', '.join(map(str, brokers))}")
     found = brokers[broker_id]
     configs = session.admin.broker_configs(broker_id) if found.state == UP else []
-    shown = [each for each in configs if everything or not each.is_default]
+    shown = [config for config in configs if everything or not config.is_default]
     log_dirs = _disks(session).get(broker_id, ())
     result = asdict(found) | {"log_dirs": log_dirs, "settings": shown}
     session.show(result, lambda: _described(found, log_dirs, shown))
@@ -59,7 +59,7 @@ def ready(session: Session, broker_id: int) -> None:
     status = session.cluster.status()
     if (why := not_ready(status, broker_id)) is not None:
         raise ClientError(f"broker {broker_id} is not ready: {why}")
-    replicas = next(each.leads + each.follows for each in status.brokers if each.id == broker_id)
+    replicas = next(broker.leads + broker.follows for broker in status.brokers if broker.id == broker_id)
     text = f"broker {broker_id} is ready: {count(replicas, 'replica')} in sync"
     session.show({"ready": broker_id, "replicas": replicas}, text)
 

@@ -79,5 +79,5 @@ def _broker_id(name: str) -> int:
 
 def settings_table(settings: Sequence[Config]) -> Drawable:
     """Return a table of settings: their values, and whether a topic, a broker or a default sets them."""
-    rows = [(each.name, each.value or "", each.source) for each in settings]
+    rows = [(setting.name, setting.value or "", setting.source) for setting in settings]
     return table(["setting", "value", "from"], rows)

@@ -88,10 +88,10 @@ def _connections(clusters: Sequence[str]) -> "dict[str, ConnectionSettings]":
     from headrace.gateway.clusters import check_name  # noqa: PLC0415
 
     found: dict[str, ConnectionSettings] = {}
-    for each in clusters:
-        name, _, where = each.partition("=")
+    for cluster in clusters:
+        name, _, where = cluster.partition("=")
         if not where:
-            raise BadSetting(f"--cluster {each}: expected NAME=FILE or NAME=HOST:PORT,...")
+            raise BadSetting(f"--cluster {cluster}: expected NAME=FILE or NAME=HOST:PORT,...")
         if check_name(name) in found:
             raise BadSetting(f"--cluster {name} is given twice")
         is_file = Path(where).is_file()

@@ -290,18 +290,18 @@ def delete_offsets(session: Session, name: str, topics: Sequence[str], *, yes: b
     scope = parse_topics(topics)
     (group,) = session.groups.describe([name])
     partitions = [
-        TopicPartition(each.topic, each.partition)
-        for each in group.partitions
-        if each.committed is not None
-        and each.topic in scope
-        and (not scope[each.topic] or each.partition in scope[each.topic])
+        TopicPartition(partition.topic, partition.partition)
+        for partition in group.partitions
+        if partition.committed is not None
+        and partition.topic in scope
+        and (not scope[partition.topic] or partition.partition in scope[partition.topic])
     ]
     if not partitions:
         raise ClientError(f"group {name} has committed nothing for {', '.join(topics)}")
     what = f"the offsets that {name} has committed for {count(len(partitions), 'partition')}"
     confirm(f"Delete {what}?", action=f"to delete {what}", declined="nothing was changed", yes=yes)
     session.groups.delete_offsets(name, partitions)
-    deleted = [{"topic": each.topic, "partition": each.partition} for each in partitions]
+    deleted = [{"topic": partition.topic, "partition": partition.partition} for partition in partitions]
     said = f"deleted the offsets of {name} for {', '.join(map(str, partitions))}"
     session.show({"group": name, "deleted": deleted}, said)
 
@@ -326,8 +326,8 @@ def _scope(topics: Sequence[str], target: reset.Target, *, all_topics: bool) -> 
         if topics or all_topics:
             raise click.UsageError("The file names the partitions: leave out --topic and --all-topics.")
         scope: dict[str, list[int]] = {}
-        for each in target.offsets:
-            scope.setdefault(each.topic, []).append(each.partition)
+        for offset in target.offsets:
+            scope.setdefault(offset.topic, []).append(offset.partition)
         return scope
     if bool(topics) == all_topics:
         raise click.UsageError("Give --topic or --all-topics.")

@@ -116,7 +116,7 @@ def draw_transaction(found: Transaction) -> Drawable:
     )
     if not found.topics:
         return head
-    rows = [(each.topic, spans(each.partitions)) for each in found.topics]
+    rows = [(topic.topic, spans(topic.partitions)) for topic in found.topics]
     return together([head, table(["topic", "partitions"], rows)])
 
 

@@ -78,7 +78,7 @@ def change_password(
     """
     known = session.admin.describe_user(name)
     password = _read_password(name, **source)
-    chosen = list(mechanisms) or [each.mechanism for each in known.credentials]
+    chosen = list(mechanisms) or [credential.mechanism for credential in known.credentials]
     session.admin.set_user_password(name, password, mechanisms=chosen, iterations=iterations)
     _show_changed(session, "changed the password of", name, password if source["generate"] else None)
 
@@ -143,4 +143,4 @@ def _show_changed(session: Session, what: str, name: str, password: str | None) 
 
 
 def _in_short(user: User) -> str:
-    return ", ".join(each.mechanism for each in user.credentials)
+    return ", ".join(credential.mechanism for credential in user.credentials)

@@ -161,7 +161,7 @@ def _use_tls(client: KazooClient, context: ReloadingContext, outcome: Connection
         readers: Sequence[Any], writers: Sequence[Any], errors: Sequence[Any], timeout: float | None = None
     ) -> tuple[list[Any], list[Any], list[Any]]:
         """Also report a socket whose decrypted bytes have not been read: the kernel knows none of them."""
-        decrypted = [each for each in readers if isinstance(each, ssl.SSLSocket) and each.pending()]
+        decrypted = [reader for reader in readers if isinstance(reader, ssl.SSLSocket) and reader.pending()]
         ready, writable, failed = plain_select(readers, writers, errors, 0 if decrypted else timeout)
         return [*decrypted, *(each for each in ready if each not in decrypted)], writable, failed
 

@@ -10,7 +10,7 @@ from headrace.gateway.console.state import Console
 from headrace.gateway.metrics.counters import Counters
 from headrace.gateway.pipelines import Pipelines
 from headrace.gateway.reach import Reach
-from headrace.gateway.registry.registry import Registry
+from headrace.gateway.registry.registry import SchemaRegistry
 from headrace.gateway.registry.rights import SubjectRights
 from headrace.gateway.rest.hub import Hub, SharedLimits
 
@@ -18,7 +18,9 @@ from headrace.gateway.rest.hub import Hub, SharedLimits
 class Clients:
     """The clients of one user. None of them connects to a broker before it is used."""
 
-    def __init__(self, reach: Reach, registry: Registry, limits: SharedLimits, rights: SubjectRights) -> None:
+    def __init__(
+        self, reach: Reach, registry: SchemaRegistry, limits: SharedLimits, rights: SubjectRights
+    ) -> None:
         self.reach = reach
         self.registry = registry
         self.rights = rights
@@ -44,7 +46,7 @@ class ClientsFactory:
         self._settings = settings
         self._limits = SharedLimits()
         self.own = Reach(settings)
-        self.registry = Registry(self.own)
+        self.registry = SchemaRegistry(self.own)
 
     def for_everyone(self) -> Clients:
         """Return clients with the gateway's own connection, for a gateway without authentication."""

@@ -41,7 +41,7 @@ class Config(uvicorn.Config):
     ) -> None:
         super().__init__(
             app,
-            http=Connection,
+            http=HttpConnection,
             ws="none",
             proxy_headers=bool(settings.trusted_proxies),
             forwarded_allow_ips=list(settings.trusted_proxies),  # uvicorn's default trusts the loopback
@@ -54,7 +54,7 @@ class Config(uvicorn.Config):
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = 2**31 if limit == resource.RLIM_INFINITY else max(limit // 2, limit - RESERVED_FILES)
         self.max_connections = min(settings.max_connections, most)
-        self.idle: dict[Connection, None] = {}  # connections without a request, the longest idle first
+        self.idle: dict[HttpConnection, None] = {}  # connections without a request, the longest idle first
         self._warned_s = -math.inf
 
     def make_room(self, now_s: float) -> bool:
@@ -77,7 +77,7 @@ class Config(uvicorn.Config):
         return True
 
 
-class Connection(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     """A connection that is closed if the head of its next request is too large or does not arrive in time.
 
     uvicorn's `timeout_keep_alive` ends with the first byte of a request, and its limit for the size of a head

@@ -14,7 +14,7 @@ from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.expectations import RECORD
 from headrace.pipeline.initial_offsets import with_initial_offsets
 from headrace.pipeline.shared_queries import Division, SharedQuery, divide
-from headrace.pipeline.state import State
+from headrace.pipeline.state import PipelineState
 from headrace.pipeline.steps import NEWER, REASON, ROW, VALUE, Steps
 from headrace.pipeline.streaming_plans import check_streaming, is_repeatable, is_stateless
 from headrace.pipeline.targets import Delta, Iceberg
@@ -74,7 +74,7 @@ class Builder:
         bootstrap: str,
         *,
         since_ms: int | None = None,
-        state: State | None = None,  # stores the initial offsets of sources
+        state: PipelineState | None = None,  # stores the initial offsets of sources
     ) -> None:
         self._spark = spark
         self._pipeline = pipeline
@@ -152,7 +152,7 @@ class Builder:
         name = self._pipeline.query_name(sink.name)
         return Query(name=name, sink=sink, frame=steps.written(sink), writer=writer)
 
-    def division(self, state: State) -> Division:
+    def division(self, state: PipelineState) -> Division:
         """Return which sinks share a query; Spark's plans tell for which of them it keeps no state.
 
         On Spark Connect none do: it has no plans to look at, and cannot pickle what a shared query needs.

@@ -15,7 +15,7 @@ from headrace.pipeline.declaration import Pipeline, Sink
 from headrace.pipeline.errors import PipelineError, in_words
 from headrace.pipeline.expectations import RECORD
 from headrace.pipeline.parquet_files import check_directory
-from headrace.pipeline.state import State
+from headrace.pipeline.state import PipelineState
 from headrace.pipeline.streaming_plans import check_streaming
 from headrace.pipeline.targets import Delta, Iceberg, Parquet, Topic
 from headrace.pipeline.topics import partitions_of
@@ -24,7 +24,7 @@ from headrace.spark.merge.events import stored_schema
 from headrace.spark.sink_options import SinkOptions, check_schema
 from headrace.spark.tables.options import DeltaOptions, IcebergOptions
 from headrace.spark.tables.packages import needed
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,9 @@ class Finding:
 class Checker:
     """Checks every source, view and sink of one pipeline; an error of one does not hide that of another."""
 
-    def __init__(self, spark: "SparkSession", pipeline: Pipeline, bootstrap: str, state: State) -> None:
+    def __init__(
+        self, spark: "SparkSession", pipeline: Pipeline, bootstrap: str, state: PipelineState
+    ) -> None:
         self._spark = spark
         self._pipeline = pipeline
         self._bootstrap = bootstrap
@@ -84,7 +86,7 @@ class Checker:
                 yield Finding(what=f"query {query.name}", good=True, says=says)
 
     def _check_cluster(self) -> str:
-        with closing(Cluster(self._bootstrap, Security.of(self._pipeline.client))) as cluster:
+        with closing(ClusterConnections(self._bootstrap, Security.of(self._pipeline.client))) as cluster:
             self._topics = cluster.topics()
             brokers = cluster.brokers()
         return f"{brokers} broker{'' if brokers == 1 else 's'}"

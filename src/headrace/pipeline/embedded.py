@@ -10,7 +10,7 @@ from headrace.pipeline.observers import Groups, History
 from headrace.pipeline.parquet_files import check_directory
 from headrace.pipeline.progress import Observer
 from headrace.pipeline.runner import Runner
-from headrace.pipeline.state import State
+from headrace.pipeline.state import PipelineState
 from headrace.pipeline.targets import Parquet
 from headrace.pipeline.topics import NewTopic, create, missing_topics
 from headrace.spark import launcher
@@ -30,7 +30,7 @@ def run(
     """
     pipeline.check()
     brokers = bootstrap or pipeline.bootstrap or os.environ.get("HEADRACE_BOOTSTRAP") or BOOTSTRAP
-    stored = State(state, pipeline.name)
+    stored = PipelineState(state, pipeline.name)
     with stored.running(), ExitStack() as stack:
         prepare(pipeline, brokers, stored)
         if spark is None:
@@ -45,7 +45,7 @@ def run(
         Runner(spark, pipeline, brokers, stored, observers).run(to_the_end=once)
 
 
-def prepare(pipeline: Pipeline, bootstrap: str, state: State) -> list[NewTopic]:
+def prepare(pipeline: Pipeline, bootstrap: str, state: PipelineState) -> list[NewTopic]:
     """Check directories and create topics, before Spark has work; return the new topics."""
     for sink in pipeline.sinks.values():
         if isinstance(sink.target, Parquet) and sink.target.directory is not None:

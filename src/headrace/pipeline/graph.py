@@ -18,7 +18,7 @@ _ENTITIES: Final = str.maketrans(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class GraphNode:
     """A step; `about` is its topic or table, and `figures` are the rates and the lag of its last batch."""
 
     name: str
@@ -32,19 +32,19 @@ class Node:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
     name: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
 
 
 def graph_of(pipeline: Pipeline) -> Graph:
     """Return the graph of the declarations."""
     nodes = [
-        Node(name=source.name, kind=SOURCE, about=f"topic {source.topic}")
+        GraphNode(name=source.name, kind=SOURCE, about=f"topic {source.topic}")
         for source in pipeline.sources.values()
     ]
-    nodes += [Node(name=view.name, kind=VIEW, inputs=view.inputs) for view in pipeline.views.values()]
+    nodes += [GraphNode(name=view.name, kind=VIEW, inputs=view.inputs) for view in pipeline.views.values()]
     for sink in pipeline.queries():
         inputs = sink.inputs if sink.quarantine_of is None else (sink.quarantine_of,)
-        nodes.append(Node(name=sink.name, kind=SINK, inputs=inputs, about=sink.target.label))
+        nodes.append(GraphNode(name=sink.name, kind=SINK, inputs=inputs, about=sink.target.label))
     return Graph(name=pipeline.name, nodes=tuple(nodes))
 
 
@@ -74,12 +74,12 @@ def reported(name: str, queries: Iterable[Figures]) -> Graph | None:
     )
 
 
-def _node(value: Mapping[str, Any]) -> Node:
+def _node(value: Mapping[str, Any]) -> GraphNode:
     name, kind, inputs, about = value["name"], value["kind"], value["inputs"], value["about"]
     texts = (name, about, *inputs)
     if kind not in _KINDS or not all(isinstance(text, str) for text in texts):
         raise ValueError(value)
-    return Node(name=name, kind=kind, inputs=tuple(inputs), about=about)
+    return GraphNode(name=name, kind=kind, inputs=tuple(inputs), about=about)
 
 
 def with_figures(graph: Graph, queries: Iterable[Figures], silent: Collection[str] = ()) -> Graph:
@@ -118,7 +118,7 @@ def with_figures(graph: Graph, queries: Iterable[Figures], silent: Collection[st
     return replace(graph, nodes=tuple(nodes))
 
 
-def _readers(graph: Graph, source: Node) -> set[str]:
+def _readers(graph: Graph, source: GraphNode) -> set[str]:
     """Return the steps that read a source, directly or through others; none if `source` is another step."""
     reached = {source.name} if source.kind == SOURCE else set[str]()
     while more := {node.name for node in graph.nodes if reached & set(node.inputs)} - reached:

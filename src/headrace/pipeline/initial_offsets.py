@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
-from headrace.pipeline.state import State
+from headrace.pipeline.state import PipelineState
 from headrace.spark.options import SourceOptions
 from headrace.spark.planner import Planner
 from headrace.spark.position import Position
 
 
-def with_initial_offsets(state: State, source: str, options: Mapping[str, str]) -> dict[str, str]:
+def with_initial_offsets(state: PipelineState, source: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return the options of a source, with offsets if its start depends on the time."""
     parsed = SourceOptions.of(options, streaming=True)
     if parsed.initial is not None or not parsed.starting.depends_on_now:
@@ -30,13 +30,13 @@ def with_initial_offsets(state: State, source: str, options: Mapping[str, str]) 
     return {**options, "initialOffsets": json.dumps(offsets)}
 
 
-def stored_position(state: State, source: str, options: Mapping[str, str]) -> Position | None:
+def stored_position(state: PipelineState, source: str, options: Mapping[str, str]) -> Position | None:
     """Return where the source starts, if that is stored and a query has not started yet."""
     offsets = _stored(state, source, options)
     return None if offsets is None else Position.from_json(offsets)
 
 
-def _stored(state: State, source: str, options: Mapping[str, str]) -> Mapping[str, Any] | None:
+def _stored(state: PipelineState, source: str, options: Mapping[str, str]) -> Mapping[str, Any] | None:
     """Return the stored offsets; None also if the source had other options then."""
     found = state.initial_offsets.get(source, {})
     return found.get("offsets") if found.get("options") == _comparable(options) else None

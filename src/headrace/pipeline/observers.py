@@ -13,7 +13,7 @@ from headrace.client.wire.security import Security
 from headrace.pipeline.progress import RETENTION_MS, TOPIC, Progress
 from headrace.pipeline.topics import MAX_REPLICAS
 from headrace.spark.offsets import from_json
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 
 NO_SETTINGS: Final[Mapping[str, str]] = {}
 
@@ -22,7 +22,7 @@ class Groups:
     """Commits the offsets of a query to the consumer group of its name after each batch."""
 
     def __init__(self, bootstrap: str, client: Mapping[str, str] = NO_SETTINGS) -> None:
-        self._cluster = Cluster(bootstrap, Security.of(client), timeout_s=5.0)
+        self._cluster = ClusterConnections(bootstrap, Security.of(client), timeout_s=5.0)
 
     def __call__(self, progress: Progress) -> None:
         if progress.event == "batch" and progress.offsets:
@@ -56,7 +56,7 @@ class History:
 
 def make_topic(bootstrap: str, client: Mapping[str, str] = NO_SETTINGS) -> None:
     """Create the topic of the history if it does not exist."""
-    with contextlib.closing(Cluster(bootstrap, Security.of(client))) as cluster:
+    with contextlib.closing(ClusterConnections(bootstrap, Security.of(client))) as cluster:
         replicas = min(MAX_REPLICAS, cluster.brokers())
     with contextlib.suppress(TopicExists):
         Admin(bootstrap, client).create_topic(

@@ -9,7 +9,7 @@ from headrace.pipeline.declaration import Pipeline, Sink, Source
 from headrace.pipeline.decoders import settle
 from headrace.pipeline.initial_offsets import stored_position
 from headrace.pipeline.shared_queries import Division, divide
-from headrace.pipeline.state import State
+from headrace.pipeline.state import PipelineState
 from headrace.pipeline.targets import Delta, Parquet
 from headrace.pipeline.topics import NewTopic, missing_topics
 from headrace.protocol.ids import TopicPartition
@@ -77,7 +77,7 @@ class Plan:
     new_topics: list[NewTopic]
 
 
-def plan(pipeline: Pipeline, bootstrap: str, state: State) -> Plan:
+def plan(pipeline: Pipeline, bootstrap: str, state: PipelineState) -> Plan:
     """Return the plan; NoSuchTopic if the topic of a source does not exist."""
     ends = {name: _ends(source, bootstrap, state) for name, source in pipeline.sources.items()}
     sharing = state.sharing
@@ -124,7 +124,7 @@ class Ends:
         }
 
 
-def _ends(source: Source, bootstrap: str, state: State) -> Ends:
+def _ends(source: Source, bootstrap: str, state: PipelineState) -> Ends:
     options = source.reading(bootstrap, state.since_ms)
     with closing(Planner(SourceOptions.of(options, streaming=True))) as planner:
         partitions = planner.partitions()
@@ -151,7 +151,7 @@ def _source(source: Source, ends: Ends) -> SourcePlan:
 
 
 def _query(
-    pipeline: Pipeline, sink: Sink, ends: Mapping[str, Ends], state: State, division: Division
+    pipeline: Pipeline, sink: Sink, ends: Mapping[str, Ends], state: PipelineState, division: Division
 ) -> QueryPlan:
     name = pipeline.query_name(sink.name)
     shared = division.query_of(sink.name)

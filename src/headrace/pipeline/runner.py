@@ -26,7 +26,7 @@ from headrace.pipeline.maintenance import Caretaker
 from headrace.pipeline.parquet_files import claim_directory
 from headrace.pipeline.progress import WRITTEN, Observer
 from headrace.pipeline.restarts import Activity, Restart, Restarts, Watchdog
-from headrace.pipeline.state import State
+from headrace.pipeline.state import PipelineState
 from headrace.pipeline.storage.files import checkpoint_url
 from headrace.pipeline.storage.object_store import StoragePath
 from headrace.pipeline.targets import Delta, Iceberg, Parquet
@@ -36,7 +36,7 @@ from headrace.spark.errors import DataLoss, InvalidOption
 from headrace.spark.launcher import JAVA_END_S, is_remote, java_end
 from headrace.spark.sink_options import UnfitSchema
 from headrace.spark.tables.schema import UnfitTable
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 from headrace.tables.reader.offsets import LATEST
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Runner:
         spark: "SparkSession",
         pipeline: Pipeline,
         bootstrap: str,
-        state: State,
+        state: PipelineState,
         observers: Sequence[Observer] = (),
         *,
         restart: Restart | None = None,  # None: as the pipeline says
@@ -106,7 +106,7 @@ class Runner:
 
     def _latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         security = Security.of(self._pipeline.client)
-        with closing(Cluster(self._bootstrap, security, timeout_s=_EVENTS_TIMEOUT_S)) as cluster:
+        with closing(ClusterConnections(self._bootstrap, security, timeout_s=_EVENTS_TIMEOUT_S)) as cluster:
             return cluster.offsets(dict.fromkeys(partitions, LATEST))
 
     def _run_to_newer_schema(self, *, to_the_end: bool) -> bool:

@@ -36,7 +36,7 @@ class Sharing:
     left: Mapping[str, Any] = field(default_factory=dict)
 
 
-class State:
+class PipelineState:
     """A directory, local or on storage that all machines of a Spark cluster share.
 
     `root` is a path or a URL of an object store: s3a://bucket/state, gs://…, abfss://….

@@ -8,7 +8,7 @@ from headrace.client.errors import NoSuchTopic
 from headrace.client.wire.connection_settings import Target
 from headrace.pipeline.observers import history
 from headrace.pipeline.progress import Figures, Progress
-from headrace.pipeline.state import State
+from headrace.pipeline.state import PipelineState
 from headrace.pipeline.storage.object_store import StoragePath
 
 TAIL: Final = 20_000  # records of the history that are read first
@@ -54,7 +54,7 @@ def state_of(queries: Iterable[Figures], now_ms: int) -> str:
 
 
 def _status(name: str, queries: list[Figures], root: StoragePath, now_ms: int) -> PipelineStatus:
-    state = State(root, name)
+    state = PipelineState(root, name)
     pid = state.pid
     reported = state_of(queries, now_ms)
     if pid is not None:

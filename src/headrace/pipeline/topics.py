@@ -12,7 +12,7 @@ from headrace.pipeline.declaration import Pipeline, Source
 from headrace.pipeline.targets import Topic
 from headrace.spark.options import SourceOptions
 from headrace.spark.planner import Planner
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 
 MAX_REPLICAS: Final = 3
 
@@ -31,7 +31,7 @@ def missing_topics(pipeline: Pipeline, bootstrap: str) -> list[NewTopic]:
 
     By default a topic gets as many partitions as the largest source of its rows.
     """
-    with contextlib.closing(Cluster(bootstrap, Security.of(pipeline.client))) as cluster:
+    with contextlib.closing(ClusterConnections(bootstrap, Security.of(pipeline.client))) as cluster:
         existing = cluster.topics()
         sizes = {name: partitions_of(source, bootstrap) for name, source in pipeline.sources.items()}
         replicas = min(MAX_REPLICAS, cluster.brokers())

@@ -27,7 +27,7 @@ from headrace.registry.refusals import (
     Referenced,
 )
 from headrace.registry.settings import DEFAULT_LEVEL
-from headrace.registry.state import Show, State
+from headrace.registry.state import RegistryState, Show
 
 
 def settings_scope(subject: str) -> str | None:
@@ -38,7 +38,9 @@ def settings_scope(subject: str) -> str | None:
     return None if name == (names.DEFAULT_CONTEXT, "") else str(name)
 
 
-def set_config(state: State, subject: str | None, changes: Mapping[str, Any]) -> Decision[ConfigValue]:
+def set_config(
+    state: RegistryState, subject: str | None, changes: Mapping[str, Any]
+) -> Decision[ConfigValue]:
     """Return the new settings: `changes` over the current ones, without those that are None in `changes`."""
     state.settings.check_writable(subject)
     old = config_document(state.settings.config(subject) or ConfigValue())
@@ -47,7 +49,7 @@ def set_config(state: State, subject: str | None, changes: Mapping[str, Any]) ->
     return Decision(config, [Record(ConfigKey(subject), config)])
 
 
-def delete_config(state: State, subject: str | None) -> Decision[ConfigValue]:
+def delete_config(state: RegistryState, subject: str | None) -> Decision[ConfigValue]:
     old = state.settings.config(subject)
     if old is None and subject is not None:
         raise NoSuchSubject(subject)
@@ -56,7 +58,7 @@ def delete_config(state: State, subject: str | None) -> Decision[ConfigValue]:
     return Decision(old or ConfigValue(DEFAULT_LEVEL), records)
 
 
-def set_mode(state: State, subject: str | None, mode: Mode, *, force: bool = False) -> Decision[Mode]:
+def set_mode(state: RegistryState, subject: str | None, mode: Mode, *, force: bool = False) -> Decision[Mode]:
     """Return the new mode. Without `force`, only subjects without schemas can be set to IMPORT."""
     records: list[Record] = []
     if mode is Mode.IMPORT and state.settings.mode_in_force(subject) is not Mode.IMPORT and not force:
@@ -76,7 +78,7 @@ def set_mode(state: State, subject: str | None, mode: Mode, *, force: bool = Fal
     return Decision(mode, [*records, Record(ModeKey(subject), ModeValue(mode))])
 
 
-def delete_mode(state: State, subject: str | None) -> Decision[Mode]:
+def delete_mode(state: RegistryState, subject: str | None) -> Decision[Mode]:
     old = state.settings.mode(subject)
     if old is None and subject is not None:
         raise NoSuchSubject(subject)

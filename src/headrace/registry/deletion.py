@@ -26,10 +26,10 @@ from headrace.registry.refusals import (
     VersionDeleted,
     VersionNotDeleted,
 )
-from headrace.registry.state import Show, State
+from headrace.registry.state import RegistryState, Show
 
 
-def delete_subject(state: State, subject: str, *, permanent: bool = False) -> Decision[list[int]]:
+def delete_subject(state: RegistryState, subject: str, *, permanent: bool = False) -> Decision[list[int]]:
     """Return the numbers of the versions that are deleted."""
     everything = state.versions(subject, Show.ALL)
     live = state.versions(subject)
@@ -49,7 +49,9 @@ def delete_subject(state: State, subject: str, *, permanent: bool = False) -> De
     return Decision(numbers, [Record(DeleteSubjectKey(subject), DeleteSubjectValue(numbers[-1]))])
 
 
-def delete_version(state: State, subject: str, version: int, *, permanent: bool = False) -> Decision[int]:
+def delete_version(
+    state: RegistryState, subject: str, version: int, *, permanent: bool = False
+) -> Decision[int]:
     """Return the number of the version that is deleted."""
     value = state.version(subject, version, Show.ALL)
     if value.deleted and not permanent:
@@ -63,7 +65,7 @@ def delete_version(state: State, subject: str, version: int, *, permanent: bool 
     return Decision(value.version, [Record(SchemaKey(subject, value.version), replace(value, deleted=True))])
 
 
-def delete_context(state: State, context: str) -> Decision[None]:
+def delete_context(state: RegistryState, context: str) -> Decision[None]:
     """Delete a context; ContextNotEmpty if it has subjects, soft-deleted ones included."""
     if state.subjects_of(f":{context}:", Show.ALL):
         raise ContextNotEmpty(context)
@@ -71,7 +73,7 @@ def delete_context(state: State, context: str) -> Decision[None]:
     return Decision(None, [Record(ContextKey(context), None)] if known else [])
 
 
-def _tombstones(state: State, subject: str, versions: Iterable[int]) -> list[Record]:
+def _tombstones(state: RegistryState, subject: str, versions: Iterable[int]) -> list[Record]:
     """Return tombstones for versions and, if these are all, for the settings of the subject."""
     records: list[Record] = [Record(SchemaKey(subject, version), None) for version in versions]
     if len(records) == len(state.versions(subject, Show.ALL)):
@@ -80,7 +82,7 @@ def _tombstones(state: State, subject: str, versions: Iterable[int]) -> list[Rec
 
 
 def _check_referrers(
-    state: State, value: SchemaValue, *, permanent: bool, except_for: str | None = None
+    state: RegistryState, value: SchemaValue, *, permanent: bool, except_for: str | None = None
 ) -> None:
     referrers = state.referrers(SchemaKey(value.subject, value.version), Show.ALL if permanent else Show.LIVE)
     if any(referrer.subject != except_for for referrer in referrers):

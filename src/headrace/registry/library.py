@@ -10,7 +10,7 @@ from headrace.registry import names
 from headrace.registry.formats import InvalidSchema, Level, Parsed, Reference, Resolve, Schema, check, parse
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import Invalid, Refusal
-from headrace.registry.state import LATEST, Show, State
+from headrace.registry.state import LATEST, RegistryState, Show
 
 MAX_CACHED: Final = 1000
 MAX_VERDICTS: Final = 500  # more than requests can be decided at the same time
@@ -43,7 +43,7 @@ class Comparison:
 class Library:
     """Parses the schemas of a state, and those that are submitted to it."""
 
-    def __init__(self, state: State, max_cached: int = MAX_CACHED) -> None:
+    def __init__(self, state: RegistryState, max_cached: int = MAX_CACHED) -> None:
         self._state = state
         self._parsed: LRUCache[tuple[str, Schema], Parsed] = LRUCache(max_cached)
         self._permanent_deletions = state.permanent_deletions

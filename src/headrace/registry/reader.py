@@ -15,7 +15,7 @@ from headrace.protocol.records import MAX_UNPACKED_BYTES, decode_batch
 from headrace.registry.library import Library
 from headrace.registry.record_json import BadRecord, decode, encode_key
 from headrace.registry.records import Record, RecordKey
-from headrace.registry.state import State
+from headrace.registry.state import RegistryState
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class SchemasReader:
     def start_over(self, topic_id: bytes | None, position: int = 0) -> None:
         """Forget everything, to read another topic, or a log that does not continue what was read."""
         self.topic_id, self.position = topic_id, position
-        self.state = State()
+        self.state = RegistryState()
         self.library = Library(self.state)
         self.foreign_keys: dict[RecordKey, bytes] = {}  # keys that another registry encodes differently
 

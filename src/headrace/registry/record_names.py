@@ -14,7 +14,7 @@ from headrace.registry.formats.limits import MAX_REFERENCES
 from headrace.registry.library import Library
 from headrace.registry.records import SchemaValue
 from headrace.registry.schema_ids import SchemaRef
-from headrace.registry.state import State
+from headrace.registry.state import RegistryState
 from headrace.system.extras import MissingExtra
 
 Path = tuple[int, ...]
@@ -27,19 +27,19 @@ class RecordNames(NamedTuple):
     by_path: bool = False
 
 
-def live_versions(state: State, ref: SchemaRef) -> list[SchemaValue]:
+def live_versions(state: RegistryState, ref: SchemaRef) -> list[SchemaValue]:
     """Return the live versions of all subjects that are this schema; an id is one of the default context."""
     found = state.versions_with_id(ref) if isinstance(ref, int) else state.versions_with_fingerprint(ref)
     return [version for version in found if not version.deleted]
 
 
-def refs_of(state: State, subject: str) -> frozenset[SchemaRef]:
+def refs_of(state: RegistryState, subject: str) -> frozenset[SchemaRef]:
     """Return the ids and fingerprints of a subject's schemas."""
     versions = state.versions(subject)
     return frozenset[SchemaRef]((*(version.id for version in versions), *map(state.fingerprint_of, versions)))
 
 
-def referenced(state: State, value: SchemaValue) -> dict[Reference, Schema]:
+def referenced(state: RegistryState, value: SchemaValue) -> dict[Reference, Schema]:
     """Return all schemas that a schema refers to, for threads that must not read the state."""
     library = Library(state)
     found: dict[Reference, Schema] = {}

@@ -23,7 +23,7 @@ from headrace.registry.refusals import (
     NoSuchSubject,
     NotPermitted,
 )
-from headrace.registry.state import Show, State
+from headrace.registry.state import RegistryState, Show
 
 MAX_ID: Final = 2**31 - 1
 
@@ -40,7 +40,12 @@ class SubmittedSchema:
 
 
 def register(
-    state: State, library: Library, subject: str, submitted: SubmittedSchema, *, normalize: bool = False
+    state: RegistryState,
+    library: Library,
+    subject: str,
+    submitted: SubmittedSchema,
+    *,
+    normalize: bool = False,
 ) -> Decision[SchemaValue] | Comparison:
     """Return the version of the subject that the schema is, or becomes, or the comparison that is missing."""
     if not names.is_valid(subject):
@@ -71,7 +76,7 @@ def register(
 
 
 def lookup(
-    state: State,
+    state: RegistryState,
     library: Library,
     subject: str,
     submitted: SubmittedSchema,
@@ -96,7 +101,7 @@ def lookup(
 
 
 def compatible(
-    state: State,
+    state: RegistryState,
     library: Library,
     subject: str,
     submitted: SubmittedSchema,
@@ -123,7 +128,7 @@ def _with_defaults(submitted: SubmittedSchema, version: SchemaValue) -> Submitte
 
 
 def _parsed(
-    state: State, library: Library, subject: str, submitted: SubmittedSchema, *, normalize: bool
+    state: RegistryState, library: Library, subject: str, submitted: SubmittedSchema, *, normalize: bool
 ) -> tuple[SchemaValue, Parsed]:
     """Return the value that would be stored, without id and version, and the schema parsed.
 
@@ -163,7 +168,7 @@ def _is_equal(library: Library, version: SchemaValue, value: SchemaValue) -> boo
 
 
 def _incompatibilities(
-    state: State, library: Library, value: SchemaValue, parsed: Parsed, olds: Sequence[SchemaValue]
+    state: RegistryState, library: Library, value: SchemaValue, parsed: Parsed, olds: Sequence[SchemaValue]
 ) -> list[str] | Comparison:
     config = state.settings.config_in_force(value.subject)
     assert config.compatibility is not None, value.subject
@@ -189,7 +194,7 @@ def _incompatibilities(
 
 
 def _add(
-    state: State, value: SchemaValue, submitted: SubmittedSchema, *, importing: bool
+    state: RegistryState, value: SchemaValue, submitted: SubmittedSchema, *, importing: bool
 ) -> Decision[SchemaValue]:
     """Choose version and id, and return the records that add the version."""
     subject, context = value.subject, names.context_of(value.subject)

@@ -41,7 +41,7 @@ class Show(Enum):
         return self is Show.ALL or deleted == (self is Show.DELETED)
 
 
-class State:
+class RegistryState:
     def __init__(self) -> None:
         self.settings = Settings()
         self.permanent_deletions = 0  # counted: each invalidates what was derived from references

@@ -94,12 +94,12 @@ def elect(
     if partition.leader in live and partition.leader not in avoid:
         return partition
     isr, elr, rest = (
-        tuple(each for each in brokers if each in live and each not in avoid)
+        tuple(broker for broker in brokers if broker in live and broker not in avoid)
         for brokers in (partition.isr, partition.elr, partition.replicas)
     )
     if partition.in_doubt:
         isr, elr = (
-            tuple(each for each in brokers if each not in partition.in_doubt) for brokers in (isr, elr)
+            tuple(broker for broker in brokers if broker not in partition.in_doubt) for brokers in (isr, elr)
         )
     if isr or elr:
         return _lead(partition, _best(isr or elr, partition.replicas, rank), isr)
@@ -170,7 +170,7 @@ def _with_isr(partition: Partition, isr: Sequence[int]) -> Partition:
 
 def accept_isr(partition: Partition, isr: Sequence[int]) -> Partition:
     """Return the partition with the ISR that its leader proposes, in the order of the replicas."""
-    ordered = tuple(each for each in partition.replicas if each in isr)
+    ordered = tuple(replica for replica in partition.replicas if replica in isr)
     return _with_isr(partition, ordered)
 
 
@@ -230,15 +230,15 @@ def begin_reassignment(partition: Partition, target: Sequence[int]) -> Partition
     Replicas that an earlier reassignment has added and this one does not want stay as well: they may be the
     only ones in the ISR. They are listed both as adding and as removing, and are removed in either case.
     """
-    original = tuple(each for each in partition.replicas if each not in partition.adding)
-    removing = tuple(each for each in partition.replicas if each not in target)
+    original = tuple(replica for replica in partition.replicas if replica not in partition.adding)
+    removing = tuple(replica for replica in partition.replicas if replica not in target)
     adding = tuple(each for each in (*target, *removing) if each not in original)
     return replace(partition, replicas=(*target, *removing), adding=adding, removing=removing)
 
 
 def cancel_reassignment(partition: Partition) -> Partition:
     """Return the partition on its original replicas; only those stay in ISR and ELR."""
-    original = tuple(each for each in partition.replicas if each not in partition.adding)
+    original = tuple(replica for replica in partition.replicas if replica not in partition.adding)
     isr = tuple(each for each in partition.isr if each in original)
     elr = tuple(each for each in partition.elr if each in original)
     changed = _on_fewer(replace(partition, adding=(), removing=(), elr=elr), original)
@@ -247,7 +247,7 @@ def cancel_reassignment(partition: Partition) -> Partition:
 
 def finish_reassignment(partition: Partition, live: Collection[int], rank: Rank | None = None) -> Partition:
     """Return the partition on its target replicas alone, if all of them are in the ISR."""
-    target = tuple(each for each in partition.replicas if each not in partition.removing)
+    target = tuple(replica for replica in partition.replicas if replica not in partition.removing)
     moving = bool(partition.adding or partition.removing)
     if not moving or not set(target) <= set(partition.isr):
         return partition

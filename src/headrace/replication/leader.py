@@ -67,9 +67,9 @@ class Leader:
         self.replicas = tuple(replicas)
         known = self.followers
         self.followers = {
-            each: known.get(each, Follower(caught_up_ms=now_ms))
-            for each in self.replicas
-            if each != self.broker_id
+            replica: known.get(replica, Follower(caught_up_ms=now_ms))
+            for replica in self.replicas
+            if replica != self.broker_id
         }
 
     def use_isr(self, isr: Collection[int], eligible: Collection[int] = ()) -> None:

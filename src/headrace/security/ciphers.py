@@ -33,9 +33,9 @@ class CipherSuites:
         names = [each for each in re.split(r"[,:\s]+", text or "") if each]
         if not names:
             return cls()
-        tls13 = tuple(each for each in names if each in TLS13_SUITES)
-        tls12 = tuple(_openssl_name(each) for each in names if each not in TLS13_SUITES)
-        java_list = any(each.startswith(("TLS_", "SSL_")) for each in names)
+        tls13 = tuple(name for name in names if name in TLS13_SUITES)
+        tls12 = tuple(_openssl_name(name) for name in names if name not in TLS13_SUITES)
+        java_list = any(name.startswith(("TLS_", "SSL_")) for name in names)
         return cls(tls12, tls13 if java_list else None)
 
     def versions(self, enabled: tuple[ssl.TLSVersion, ...]) -> tuple[ssl.TLSVersion, ...]:

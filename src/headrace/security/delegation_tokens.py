@@ -78,7 +78,7 @@ class DelegationToken:
             "version": _VERSION,
             "owner": _sanitized(self.owner),
             "tokenRequester": _sanitized(self.requester),
-            "renewers": [_sanitized(each) for each in self.renewers],
+            "renewers": [_sanitized(renewer) for renewer in self.renewers],
             "issueTimestamp": self.issue_ms,
             "maxTimestamp": self.max_ms,
             "expiryTimestamp": self.expiry_ms,
@@ -122,7 +122,7 @@ class TokenRules:
         """Return a new token. A lifetime that is not positive stands for the longest one."""
         if owner.type != USER:  # whoever authenticates with the token is User:NAME
             raise InvalidPrincipalType(f"an owner of type {owner.type[:100]!r}, expected {USER}")
-        if len(renewers) > MAX_RENEWERS or any(each.type != USER for each in renewers):
+        if len(renewers) > MAX_RENEWERS or any(renewer.type != USER for renewer in renewers):
             raise InvalidPrincipalType(f"expected at most {MAX_RENEWERS} renewers of type {USER}")
         longest_ms = self.max_lifetime_ms
         max_ms = _later(now_ms, min(max_lifetime_ms, longest_ms) if max_lifetime_ms > 0 else longest_ms)

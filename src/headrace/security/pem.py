@@ -81,7 +81,7 @@ class Source:
 
 def pem_of(kind: str, ders: Iterable[bytes]) -> str:
     """Return blocks of one kind with these contents."""
-    return "".join(_block(kind, b64encode(each).decode()) for each in ders)
+    return "".join(_block(kind, b64encode(der).decode()) for der in ders)
 
 
 def _block(kind: str, body: str) -> str:

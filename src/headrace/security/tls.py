@@ -190,7 +190,7 @@ def _client_versions(
     name = (protocol or "TLS").strip().upper()
     if name not in newest:
         raise InvalidTlsSetting("ssl.protocol", f"is {protocol!r}: choose TLSv1.3, TLSv1.2 or TLS")
-    left = tuple(each for each in versions if each <= newest[name])
+    left = tuple(version for version in versions if version <= newest[name])
     if not left:
         raise InvalidTlsSetting("ssl.protocol", f"is {protocol!r}, older than all of ssl.enabled.protocols")
     return left

@@ -11,7 +11,7 @@ from headrace.spark.errors import RECREATED, RETENTION, UNRECORDED, InvalidOptio
 from headrace.spark.options import Bound, SourceOptions
 from headrace.spark.patterns import topic_pattern
 from headrace.spark.position import Position
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 from headrace.tables.reader.errors import no_such_topic
 from headrace.tables.reader.offsets import EARLIEST, LATEST, Offsets, Range
 from headrace.tables.reader.topic_ids import show_topic_id
@@ -25,9 +25,9 @@ class Planner:
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
-        self.cluster = Cluster(options.bootstrap, options.security, client_id=options.client_id)
+        self.cluster = ClusterConnections(options.bootstrap, options.security, client_id=options.client_id)
         # A short timeout: batches must not wait for the commits that only show lag to people.
-        self.for_groups = Cluster(
+        self.for_groups = ClusterConnections(
             options.bootstrap, options.security, client_id=options.client_id, timeout_s=_GROUPS_TIMEOUT_S
         )
         self._earliest: dict[TopicPartition, int] = {}

@@ -24,7 +24,7 @@ from headrace.protocol.fields import Buffer
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
 from headrace.spark.errors import SparkError
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 
 ACKS_ALL: Final = -1
 MOST_IN_FLIGHT: Final = 5  # requests to a broker; more would let a partition's batches swap
@@ -121,7 +121,7 @@ class BatchProducer:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterConnections,
         *,
         acks: int = ACKS_ALL,
         idempotent: bool = True,
@@ -202,7 +202,7 @@ class BatchProducer:
         """Wait until all is acknowledged, and return the first and the last offset of each partition."""
         while self._waiting_bytes:
             self._progress()
-        return {each.partition: (each.first_offset, each.last_offset) for each in self._queues.values()}
+        return {queue.partition: (queue.first_offset, queue.last_offset) for queue in self._queues.values()}
 
     # -- sending -------------------------------------------------------------------------------
 
@@ -213,7 +213,7 @@ class BatchProducer:
             if leader.in_flight:
                 self._receive(address, leader)
                 return
-        rests = min((each.rests_s for each in self._queues.values() if each.batches), default=0.0)
+        rests = min((queue.rests_s for queue in self._queues.values() if queue.batches), default=0.0)
         time.sleep(max(0.0, rests - time.monotonic()))
 
     def _send_ready(self) -> None:
@@ -272,9 +272,9 @@ class BatchProducer:
             return
         leader.in_flight.popleft()
         answers = {
-            (topic.name or topic.topic_id, each.index): each
+            (topic.name or topic.topic_id, partition_response.index): partition_response
             for topic in response.responses
-            for each in topic.partition_responses
+            for partition_response in topic.partition_responses
         }
         for queue, attempt in chosen:
             topic, index = queue.partition

@@ -11,7 +11,7 @@ from headrace.protocol.fields import Buffer
 from headrace.protocol.ids import TopicPartition
 from headrace.spark import encode
 from headrace.spark.errors import SparkError
-from headrace.tables.reader.cluster import NEW_TOPIC_S, Cluster
+from headrace.tables.reader.cluster import NEW_TOPIC_S, ClusterConnections
 from headrace.tables.reader.compiled import Bytes, Ints
 
 METADATA_MAX_AGE_S: Final = 300.0  # as Kafka's producer: metadata.max.age.ms
@@ -33,7 +33,7 @@ class RowEncoder:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterConnections,
         topic: str | None,
         batch_bytes: int,
         *,

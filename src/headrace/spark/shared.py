@@ -9,7 +9,7 @@ from collections import OrderedDict
 from typing import Final, NamedTuple
 
 from headrace.client.wire.security import Security
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 
 MAX_CLUSTERS: Final = 8
 
@@ -27,13 +27,13 @@ class SharedClusters:
     """The clusters that were used last."""
 
     def __init__(self) -> None:
-        self._clusters: OrderedDict[ClusterKey, Cluster] = OrderedDict()
+        self._clusters: OrderedDict[ClusterKey, ClusterConnections] = OrderedDict()
 
-    def get(self, key: ClusterKey) -> Cluster:
+    def get(self, key: ClusterKey) -> ClusterConnections:
         """Return the cluster with open connections, or a new one. The caller does not close it."""
         found = self._clusters.pop(key, None)
         if found is None:
-            found = Cluster(
+            found = ClusterConnections(
                 key.bootstrap, key.security, creates_topics=key.creates_topics, client_id=key.client_id
             )
         self._clusters[key] = found
@@ -56,6 +56,6 @@ os.register_at_fork(after_in_child=_shared.close)
 
 def shared_cluster(
     bootstrap: str, security: Security, client_id: str, *, creates_topics: bool = False
-) -> Cluster:
+) -> ClusterConnections:
     """Return the cluster that the tasks of this process share."""
     return _shared.get(ClusterKey(bootstrap, security, client_id, creates_topics))

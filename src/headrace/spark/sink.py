@@ -20,7 +20,7 @@ from headrace.spark.errors import spark_errors
 from headrace.spark.producer import BatchProducer, EncodedBatch, ProducerId, Sequences
 from headrace.spark.shared import shared_cluster
 from headrace.spark.sink_options import SinkOptions
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # The producer of the last task of this process, whose records are all acknowledged, for the next task.
-_sequences: WeakKeyDictionary[Cluster, Sequences] = WeakKeyDictionary()
+_sequences: WeakKeyDictionary[ClusterConnections, Sequences] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def write_batches(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> 
 
 
 def encoded_batches(
-    cluster: Cluster, options: SinkOptions, batches: "Iterator[pa.RecordBatch]"
+    cluster: ClusterConnections, options: SinkOptions, batches: "Iterator[pa.RecordBatch]"
 ) -> Iterator[EncodedBatch]:
     """Yield the rows as encoded and compressed records of their partitions."""
     # numba and pyarrow are imported only on executors: planning does not need them.

@@ -158,8 +158,8 @@ def _tasks(planner: Planner, ranges: Iterable[Range], topic_ids: Mapping[str, st
     """Return the tasks of a batch: large ranges split, small ones combined."""
     options = planner.options
     pieces = split(ranges, at_least=options.min_partitions, at_most_records=options.max_records)
-    leaders = planner.leaders(each.partition for each in pieces)
-    limit = records_per_task(sum(each.size for each in pieces), os.cpu_count() or 1)
+    leaders = planner.leaders(piece.partition for piece in pieces)
+    limit = records_per_task(sum(piece.size for piece in pieces), os.cpu_count() or 1)
     groups = combine(
         pieces,
         leaders,

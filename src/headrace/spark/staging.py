@@ -16,7 +16,7 @@ from headrace.protocol.compression import Compression
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.errors import SparkError
 from headrace.spark.producer import BatchProducer, EncodedBatch
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 from headrace.tables.reader.fetcher import Fetcher
 from headrace.tables.reader.offsets import Range
 
@@ -57,7 +57,7 @@ class Stage:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterConnections,
         topic: str,
         *,
         task: int,
@@ -117,7 +117,7 @@ class Stage:
         producer.add(self._partition, batch.body, batch.records, batch.timestamp_ms)
 
 
-def read_staged(cluster: Cluster, staged: StagedRecords) -> Iterator[EncodedBatch]:
+def read_staged(cluster: ClusterConnections, staged: StagedRecords) -> Iterator[EncodedBatch]:
     """Yield the batches of a task in the order in which it has added them."""
     yield from staged.inline
     spilled = staged.spilled
@@ -134,7 +134,9 @@ def read_staged(cluster: Cluster, staged: StagedRecords) -> Iterator[EncodedBatc
         raise SparkError(f"{spilled.range}: {found} of {len(spilled.order)} staged batches are there")
 
 
-def discard(cluster: Cluster, topic: str, staged: Iterable[StagedRecords], *, for_good: bool) -> None:
+def discard(
+    cluster: ClusterConnections, topic: str, staged: Iterable[StagedRecords], *, for_good: bool
+) -> None:
     """Delete staged records from the topic, or the topic itself `for_good`."""
     ends: dict[int, int] = {}
     for task in staged:

@@ -27,7 +27,7 @@ from headrace.protocol.schema.txn_offset_commit import (
 from headrace.spark.batch import Batch
 from headrace.spark.errors import SparkError
 from headrace.spark.producer import ProducerId
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 
 NO_BATCH: Final = -1
 ADD_PARTITIONS_VERSION: Final = 3  # the last one for clients
@@ -50,7 +50,7 @@ class Fenced(SparkError):
 class Transaction:
     """An open transaction. Creating it aborts or completes the last one of this transactional id."""
 
-    def __init__(self, cluster: Cluster, transactional_id: str, timeout_ms: int) -> None:
+    def __init__(self, cluster: ClusterConnections, transactional_id: str, timeout_ms: int) -> None:
         self._cluster = cluster
         self._id = transactional_id
         request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
@@ -135,7 +135,7 @@ class Transaction:
         return self._cluster.retry(ask)
 
 
-def last_batch(cluster: Cluster, transactional_id: str, query_id: str) -> int:
+def last_batch(cluster: ClusterConnections, transactional_id: str, query_id: str) -> int:
     """Return the number of the last batch that this query has committed; NO_BATCH if none is recorded.
 
     Offsets of a transaction that is still being committed make the coordinator answer with a retriable

@@ -21,7 +21,7 @@ from headrace.spark.sink import encoded_batches
 from headrace.spark.sink_options import SinkOptions
 from headrace.spark.staging import Stage, StagedRecords, discard, read_staged
 from headrace.spark.transaction import Transaction, last_batch
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +66,9 @@ class TransactionalSink(Sink):
         if not any(task.spilled for task in staged):
             return
         options = self._options
-        with closing(Cluster(options.bootstrap, options.security, client_id=options.client_id)) as cluster:
+        with closing(
+            ClusterConnections(options.bootstrap, options.security, client_id=options.client_id)
+        ) as cluster:
             try:
                 discard(cluster, _staging_topic(self._name(batch)), staged, for_good=batch is None)
             except ClientError as error:
@@ -97,7 +99,9 @@ def write_transaction(
     partitions = {partition for task in staged for partition in task.partitions}
     if not partitions:
         return False  # an empty batch can be repeated without effect
-    with closing(Cluster(options.bootstrap, options.security, client_id=options.client_id)) as cluster:
+    with closing(
+        ClusterConnections(options.bootstrap, options.security, client_id=options.client_id)
+    ) as cluster:
         # All records have to be written within the timeout of the transaction.
         size = sum(task.size for task in staged)
         longest = min(MOST_TIMEOUT_MS, LEAST_TIMEOUT_MS + size // SLOWEST_BYTES_PER_MS)

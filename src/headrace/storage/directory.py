@@ -264,7 +264,7 @@ class LogDirectory:
 
         Their directories are renamed; `unlink_deleted` removes the files.
         """
-        self.rename_retired([each for each in partitions if self.retire(each)])
+        self.rename_retired([partition for partition in partitions if self.retire(partition)])
 
     def retire(self, partition: TopicPartition) -> bool:
         """Begin to delete a log: close it for good, and return whether `rename_retired` has to follow.

@@ -135,10 +135,10 @@ class LeaderEpochs:
         epochs until the first batch is appended, which may be of an earlier epoch.
         """
         self._dropped = max(
-            (each.epoch for each in self._entries if each.start_offset >= end), default=UNKNOWN_EPOCH
+            (entry.epoch for entry in self._entries if entry.start_offset >= end), default=UNKNOWN_EPOCH
         )
         self.is_unwritten = self._dropped != UNKNOWN_EPOCH
-        self._entries = [each for each in self._entries if each.start_offset < end]
+        self._entries = [entry for entry in self._entries if entry.start_offset < end]
         self._entries = self._from(min(start, end))
 
     def truncate_from_end(self, offset: int) -> None:

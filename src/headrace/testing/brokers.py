@@ -26,7 +26,7 @@ from headrace.system.ports import reserved
 from headrace.testing.captured_log import CapturedLog
 from headrace.testing.faults import Faults
 from headrace.testing.loop_thread import LoopThread
-from headrace.testing.nodes import EmbeddedBroker, EmbeddedNode, Node, ProcessNode
+from headrace.testing.nodes import BrokerNode, EmbeddedBroker, EmbeddedNode, ProcessNode
 
 if TYPE_CHECKING:  # confluent-kafka is imported when it is first needed: a test may have another client
     from headrace.client.admin.admin import Admin
@@ -104,7 +104,7 @@ class RunningBrokers:
         self._loop = LoopThread(self._name, stop_at_exit=self.stop)
         self._log = CapturedLog(self._name)
         self._faults = Faults(self._embedded, self._call, self._kill_soon)
-        self._nodes: dict[int, Node] = {}
+        self._nodes: dict[int, BrokerNode] = {}
         self._ports: dict[int, int] = {}
         self._stack = ExitStack()
         self._owner = 0  # the process that has started them, while they run
@@ -359,7 +359,7 @@ class RunningBrokers:
     def _address(self, broker_id: int) -> str:
         return f"{HOST}:{self._ports[broker_id]}"
 
-    def _node(self, broker_id: int | None) -> Node:
+    def _node(self, broker_id: int | None) -> BrokerNode:
         if broker_id is None and len(self._nodes) == 1:
             (broker_id,) = self._nodes
         if broker_id not in self._nodes:
@@ -375,7 +375,7 @@ class RunningBrokers:
     def _warnings(self) -> dict[int, list[str]]:
         """Return the warnings of each broker that is a process of its own."""
         nodes = self._nodes.values()
-        return {each.broker_id: each.warnings() for each in nodes if isinstance(each, ProcessNode)}
+        return {node.broker_id: node.warnings() for node in nodes if isinstance(node, ProcessNode)}
 
     def _kill_soon(self, broker_id: int, *, restart: bool) -> None:
         """Begin to kill a broker, for a fault. Called on the loop."""

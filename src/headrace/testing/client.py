@@ -140,7 +140,7 @@ def topic_at(
     topic: MetadataResponseTopic = response.topics[0]
     if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         raise NoSuchTopic(name)
-    alive = {each.node_id for each in response.brokers}
+    alive = {broker.node_id for broker in response.brokers}
     leaderless = [each.partition_index for each in topic.partitions if each.leader_id not in alive]
     if topic.error_code or leaderless or not topic.partitions:
         raise NotYet(f"{name} has no leader for its partitions {leaderless}")

@@ -72,8 +72,8 @@ class Cluster(RunningBrokers):
         """Return when all running brokers are in the cluster, and every replica is in sync."""
 
         def check() -> None:
-            for each in self.brokers:
-                _check(self._client_of([each]), self.brokers)
+            for broker in self.brokers:
+                _check(self._client_of([broker]), self.brokers)
 
         until("all replicas in sync", check, timeout_s)
 
@@ -85,7 +85,7 @@ def _check(client: FixtureClient, running: list[int]) -> None:
     """Raise NotYet unless a broker knows all running brokers, and sees all replicas in sync."""
     with client.connected(ANSWER_S) as brokers:
         seen: MetadataResponse = brokers.any(metadata_request(None))
-    missing = set(running) - {each.node_id for each in seen.brokers}
+    missing = set(running) - {broker.node_id for broker in seen.brokers}
     if missing:
         raise NotYet(f"broker {missing} has not joined")
     for topic in seen.topics:

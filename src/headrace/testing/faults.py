@@ -359,5 +359,5 @@ class Faults:
 
     def _remove(self, fault: Fault) -> None:
         with self._lock:
-            self._requests = tuple(each for each in self._requests if each[1] is not fault)
+            self._requests = tuple(request for request in self._requests if request[1] is not fault)
             self._connections = tuple(each for each in self._connections if each is not fault)

@@ -171,4 +171,4 @@ class ProcessNode:
         return found
 
 
-Node = EmbeddedNode | ProcessNode
+BrokerNode = EmbeddedNode | ProcessNode

@@ -61,9 +61,9 @@ def replaced(struct: Any, **values: Any) -> Any:
 def _refused(cls: StructType, about: Any, version: int, code: ErrorCode, *, by_topic: bool) -> Any:
     # Offsets and brokers are -1: a high watermark of 0 would mean that the log is empty.
     values: dict[str, Any] = {
-        each.name: -1
-        for each in cls.__fields__
-        if each.default is REQUIRED and (each.kind == "int64" or each.name in _OF_A_BROKER)
+        field.name: -1
+        for field in cls.__fields__
+        if field.default is REQUIRED and (field.kind == "int64" or field.name in _OF_A_BROKER)
     }
     values |= dict(_names(cls, about, version))
     fields = {declared.name for declared in cls.__fields__ if declared.exists_in(version)}
@@ -128,7 +128,7 @@ def _names(cls: StructType, about: Any, version: int) -> Iterator[tuple[str, Any
 
 
 def _name_fields(cls: StructType, version: int) -> set[str]:
-    return {each.name for each in cls.__fields__ if each.name in _NAMES and each.exists_in(version)}
+    return {field.name for field in cls.__fields__ if field.name in _NAMES and field.exists_in(version)}
 
 
 def _shares_names(one: StructType, other: StructType, version: int) -> bool:
@@ -151,7 +151,7 @@ def _items(cls: StructType, version: int) -> Iterator[StructType]:
 
 
 def _has_errors(cls: StructType, version: int) -> bool:
-    own = any(each.name in _ERROR_CODES and each.exists_in(version) for each in cls.__fields__)
+    own = any(field.name in _ERROR_CODES and field.exists_in(version) for field in cls.__fields__)
     return own or any(_has_errors(item, version) for item in _items(cls, version))
 
 
@@ -169,7 +169,7 @@ def _has_topic_errors(cls: StructType, version: int) -> bool:
 def names_topics(request: StructType) -> bool:
     """Return whether requests of this class name topics."""
     names = {declared.name for declared in request.__fields__ if declared.is_array}
-    outer = [each for each in request.__fields__ if each.name in _OUTER and each.holds_structs]
+    outer = [field for field in request.__fields__ if field.name in _OUTER and field.holds_structs]
     return not names.isdisjoint(_TOPICS) or bool(outer)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from compat.locking import only_one_process
-from headrace.testing.process import lines
+from support.process import lines
 
 HERE: Final = Path(__file__).parent
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace-registry-clients"

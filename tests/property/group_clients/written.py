@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from headrace.coordinators.group.classic import ClassicGroup, State
+from headrace.coordinators.group.classic import ClassicGroup, ClassicState
 from headrace.coordinators.group.consumer import ConsumerGroup
 from headrace.coordinators.group.coordinator import GroupCoordinator
 from headrace.coordinators.group.kinds import Group
 
-WRITTEN_STATES = (State.EMPTY, State.STABLE)
+WRITTEN_STATES = (ClassicState.EMPTY, ClassicState.STABLE)
 
 
 def written(coordinator: GroupCoordinator) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from headrace.coordination.embedded.acl import OPEN, READ, Acl
 from headrace.coordination.embedded.journal import KEPT_SNAPSHOTS, Journal
 from headrace.coordination.embedded.jute import Reader
 from headrace.coordination.embedded.snapshot import read_snapshot, write_snapshot
-from headrace.coordination.embedded.state import Image, State
+from headrace.coordination.embedded.state import CoordinatorState, Image
 from headrace.coordination.embedded.txnlog import HEAD
 from headrace.coordination.embedded.txns import (
     ChangeAcl,
@@ -69,19 +69,19 @@ def write_batches(journal: Journal, batches: list[list[Txn]] = BATCHES) -> list[
     return sizes
 
 
-def facts(state: State) -> tuple[object, ...]:
+def facts(state: CoordinatorState) -> tuple[object, ...]:
     tree = state.tree
     children = {path: set(tree.children(path)) for path in tree.nodes}
     return state.zxid, tree.nodes, children, tree.ephemerals(7), state.sessions.all()
 
 
 def states_after_each_batch() -> list[tuple[object, ...]]:
-    state = State(tick_ms=100)
-    known = [facts(State(tick_ms=100))]
+    state = CoordinatorState(tick_ms=100)
+    known = [facts(CoordinatorState(tick_ms=100))]
     for batch in BATCHES:
         for txn in batch:
             state.apply(Entry(state.zxid + 1, 1_000 + state.zxid, txn))
-        known.append(facts(State(100, state.image())))
+        known.append(facts(CoordinatorState(100, state.image())))
     return known
 
 

@@ -9,13 +9,13 @@ from obstore.store import MemoryStore
 
 from headrace.pipeline.errors import LockLost, PipelineError
 from headrace.pipeline.parquet_files import check_directory, claim_directory
-from headrace.pipeline.state import State
+from headrace.pipeline.state import PipelineState
 from headrace.pipeline.status import _status
 from headrace.pipeline.storage.files import checkpoint_url, is_remote, state_root
 from headrace.pipeline.storage.lease import Lease
 from headrace.pipeline.storage.object_store import ObjectStore, RemotePath
 
-Open = Callable[[], State]
+Open = Callable[[], PipelineState]
 
 
 @pytest.fixture
@@ -23,15 +23,15 @@ def opened() -> Open:
     """Opens the state of one pipeline, as another process would."""
     url = "s3a://bucket/state"
     store = ObjectStore(url, MemoryStore())
-    return lambda: State(RemotePath(url, store), "trucks")
+    return lambda: PipelineState(RemotePath(url, store), "trucks")
 
 
-def store_of(state: State) -> ObjectStore:
+def store_of(state: PipelineState) -> ObjectStore:
     assert isinstance(state.path, RemotePath)
     return state.path.store
 
 
-def has_run(state: State, query: str) -> None:
+def has_run(state: PipelineState, query: str) -> None:
     (state.checkpoint(query) / "offsets" / "0").write_text('v1\n{}\n{"positions": {"0": 5}}')
 
 

@@ -10,7 +10,7 @@ from headrace.registry.library import Comparison, Library
 from headrace.registry.record_json import decode, encode_key, encode_value
 from headrace.registry.records import Decision, Mode, Record, SchemaValue
 from headrace.registry.registration import SubmittedSchema, compatible, lookup, register
-from headrace.registry.state import Show, State
+from headrace.registry.state import RegistryState, Show
 
 Answer = TypeVar("Answer")
 
@@ -19,7 +19,7 @@ class ARegistry:
     """Decides, writes and applies, as a gateway does with a topic."""
 
     def __init__(self, written: list[tuple[bytes, bytes | None]] | None = None) -> None:
-        self.state = State()
+        self.state = RegistryState()
         self.library = Library(self.state)
         self.written: list[tuple[bytes, bytes | None]] = []
         for key, value in written or ():

@@ -10,7 +10,7 @@ from headrace.protocol.batch import build_batch, read_batch
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, decode_batch
 from headrace.spark.rows import RowEncoder
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # it loads its schemas the way of Python 3.8
@@ -27,7 +27,7 @@ SCHEMA: Final = {
 ROOM: Final = 4096  # of a batch, unless a test says otherwise
 
 
-class KnownTopics(Cluster):
+class KnownTopics(ClusterConnections):
     """A cluster whose topics are known beforehand: nobody is asked."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:

@@ -12,12 +12,12 @@ from headrace.protocol.records import Record, encode_batch
 from headrace.spark import encode
 from headrace.spark.rows import RowEncoder
 from headrace.tables.reader import walk
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 from headrace.tables.reader.columns import TYPES, Columns
 from headrace.tables.reader.offsets import Range
 
 
-class _Cluster(Cluster):
+class _Cluster(ClusterConnections):
     def topics(self, names: Iterable[str] | None = None) -> dict[str, list[int]]:
         return {name: [0, 1, 2] for name in names or ()}
 

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.client.wire.security import PLAINTEXT, Security
 from headrace.spark.shared import MAX_CLUSTERS, ClusterKey, SharedClusters, shared_cluster
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 
 ALICE = Security.of(
     {
@@ -75,7 +75,7 @@ def test_the_cluster_that_was_not_used_for_longest_is_closed() -> None:
 
 
 def test_a_forked_process_has_clusters_of_its_own() -> None:
-    ours: Cluster = shared_cluster("one:9092", PLAINTEXT, "forked")
+    ours: ClusterConnections = shared_cluster("one:9092", PLAINTEXT, "forked")
     child = os.fork()
     if child == 0:
         os._exit(int(shared_cluster("one:9092", PLAINTEXT, "forked") is ours))

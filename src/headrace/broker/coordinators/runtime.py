@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from headrace.broker.coordinators.shard import CoordinatorShard, Expirations
 from headrace.broker.errors import NotLeader, RefusedByController
-from headrace.broker.image import ClusterImage, Node, TopicImage
+from headrace.broker.image import BrokerEndpoint, ClusterImage, TopicImage
 from headrace.broker.peers.peer import PeerPool
 from headrace.broker.replicas.housekeeping import Job
 from headrace.broker.replicas.partition import Partition
@@ -206,7 +206,7 @@ class CoordinatorRuntime(Generic[Machine]):
 
     # -- finding -------------------------------------------------------------------------------
 
-    def find(self, key: str, listener: str) -> Node:
+    def find(self, key: str, listener: str) -> BrokerEndpoint:
         """Return the broker that coordinates `key`, or raise CoordinatorNotAvailable."""
         leader = self.coordinator_id(key)
         for node in self.host.image.nodes(listener):

@@ -33,7 +33,7 @@ async def create_delegation_token(
         if owner != context.principal:
             context.require(_CREATE_TOKENS, str(owner))
         store = context.broker.ensure_tokens()
-        renewers = [Principal(each.principal_name, each.principal_type) for each in request.renewers]
+        renewers = [Principal(renewer.principal_name, renewer.principal_type) for renewer in request.renewers]
         token = token_rules(context).create(
             owner, context.principal, renewers, request.max_lifetime_ms, context.broker.now_ms()
         )

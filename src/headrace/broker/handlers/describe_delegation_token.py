@@ -31,7 +31,7 @@ def describe_delegation_token(
         return api.DescribeDelegationTokenResponse(error_code=error_code(error), tokens=())
     wanted = None
     if request.owners is not None:
-        wanted = {Principal(each.principal_name, each.principal_type) for each in request.owners}
+        wanted = {Principal(owner.principal_name, owner.principal_type) for owner in request.owners}
     tokens = []
     for number, token in enumerate(store):
         if not number % STEP:

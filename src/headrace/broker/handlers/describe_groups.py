@@ -13,7 +13,7 @@ from headrace.broker.requests.repeats import bounded_repeats
 from headrace.broker.requests.requirements import on_groups
 from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, error_code, error_message
-from headrace.coordinators.group.classic import ClassicGroup, State
+from headrace.coordinators.group.classic import ClassicGroup, ClassicState
 from headrace.coordinators.group.errors import GroupIdNotFound
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema import describe_groups as api
@@ -56,7 +56,7 @@ def _describe(group_id: str, requested: bool, context: Context) -> api.Described
             members=[],
             authorized_operations=NOT_REQUESTED if code else operations,
         )
-    stable = group.state is State.STABLE
+    stable = group.state is ClassicState.STABLE
     return api.DescribedGroup(
         group_id=group_id,
         group_state=group.state.value,

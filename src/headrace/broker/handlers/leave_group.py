@@ -29,7 +29,7 @@ def leave_group(request: LeaveGroupRequest, context: Context) -> Result:
         return Result(later=_leave_in_parts(request, context))
     leaving = [Leaving(request.member_id, None)]
     if context.version >= _SEVERAL_MEMBERS:
-        leaving = [Leaving(each.member_id, each.group_instance_id) for each in request.members]
+        leaving = [Leaving(member.member_id, member.group_instance_id) for member in request.members]
     try:
         reply = context.broker.groups.shard(request.group_id).write(
             lambda machine, now_ms: machine.leave(request.group_id, leaving, now_ms)

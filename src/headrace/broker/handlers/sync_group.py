@@ -27,7 +27,7 @@ def sync_group(request: SyncGroupRequest, context: Context) -> Result:
         generation=request.generation_id,
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
-        assignments={each.member_id: each.assignment for each in request.assignments},
+        assignments={assignment.member_id: assignment.assignment for assignment in request.assignments},
     )
     try:
         if context.version >= _NAMES_PROTOCOL and None in {sync.protocol_type, sync.protocol_name}:

@@ -189,4 +189,4 @@ def new_topic(
 
 def refused_topics(results: Iterable[api.CreatableTopicResult]) -> dict[str, ErrorCode]:
     """Return the error codes of the topics that were not created."""
-    return {each.name: ErrorCode(each.error_code) for each in results if each.error_code}
+    return {result.name: ErrorCode(result.error_code) for result in results if result.error_code}

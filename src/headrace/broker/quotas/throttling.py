@@ -70,9 +70,7 @@ class RequestUsage:
         keys = {QuotaKey.REQUEST_PERCENTAGE, *(() if is_refused else (self._throttled_by,))} - used
         used |= keys
         now_ms = _now_ms()
-        return max(
-            (self._quotas.muted_ms(each, self.user, self.client_id, now_ms) for each in keys), default=0
-        )
+        return max((self._quotas.muted_ms(key, self.user, self.client_id, now_ms) for key in keys), default=0)
 
     def mute(self, throttle_ms: int) -> None:
         """Throttle other connections that the client opens meanwhile."""
@@ -209,4 +207,4 @@ def with_throttle_time(reply: Reply, throttle_ms: int, key: int, version: int) -
 def _is_first(key: int, version: int) -> bool:
     """Return whether the throttle time is the first field of a response."""
     fields = (each for each in response_class(key).__fields__ if each.tag is None and each.exists_in(version))
-    return next((each.name for each in fields), None) == _FIELD
+    return next((field.name for field in fields), None) == _FIELD

@@ -299,9 +299,9 @@ class FetchSessions:
 
     def _evictable(self, *, privileged: bool, now_ms: int) -> list[FetchSession]:
         return [
-            each
-            for each in self._sessions.values()
-            if now_ms - each.created_ms > MIN_EVICTION_MS or (privileged and not each.privileged)
+            session
+            for session in self._sessions.values()
+            if now_ms - session.created_ms > MIN_EVICTION_MS or (privileged and not session.privileged)
         ]
 
     def _is_free(self, size: int) -> bool:

@@ -114,7 +114,7 @@ class IsrChanges:
         if response.error_code:
             logger.debug("the controller refuses ISR changes: error %d", response.error_code)
             return
-        by_partition = {(each.topic_id, each.id.partition): each for each in proposals}
+        by_partition = {(proposal.topic_id, proposal.id.partition): proposal for proposal in proposals}
         for topic in response.topics:
             for answer in topic.partitions:
                 partition = by_partition.get((topic.topic_id, answer.partition_index))

@@ -75,7 +75,7 @@ class Seedings:
         own = self._image.brokers.get(self._broker_id)
         if own is None or own.node is None or self._broker_id in {leader, *isr}:
             return None
-        for broker_id in (leader, *(each for each in replicas if each in isr and each != leader)):
+        for broker_id in (leader, *(replica for replica in replicas if replica in isr and replica != leader)):
             broker = self._image.brokers.get(broker_id)
             if broker is not None and broker.node == own.node and self._may_answer(broker_id):
                 return broker_id

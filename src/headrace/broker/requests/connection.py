@@ -65,7 +65,7 @@ class _Request(NamedTuple):
     structs: list[Any]  # of the request and its response, if they are decoded and encoded in slices
 
 
-class Connection(asyncio.BufferedProtocol):
+class KafkaConnection(asyncio.BufferedProtocol):
     """Frame size, requests in flight and unread responses are bounded. An error closes only this connection.
 
     A Fetch, whose response may be large, is not handled before all earlier requests have been answered.

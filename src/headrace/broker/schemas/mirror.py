@@ -20,7 +20,7 @@ from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
 
 if TYPE_CHECKING:
-    from headrace.registry.state import State
+    from headrace.registry.state import RegistryState
 
 _SCHEMAS: Final = TopicPartition(SCHEMAS_TOPIC, 0)
 _RETRY_S: Final = 1.0
@@ -102,7 +102,7 @@ class SchemaMirror:
             del self._known[path]
 
 
-async def _znodes(state: "State") -> dict[str, bytes]:
+async def _znodes(state: "RegistryState") -> dict[str, bytes]:
     """Return the znodes of all subjects and schemas.
 
     Other requests are served in between; a change meanwhile leads to another update.

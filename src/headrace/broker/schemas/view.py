@@ -23,7 +23,7 @@ from headrace.storage.append.inspection import MAX_INSPECTED_BYTES, is_quick
 if TYPE_CHECKING:
     from headrace.registry.reader import SchemasReader
     from headrace.registry.record_names import RecordNames
-    from headrace.registry.state import State
+    from headrace.registry.state import RegistryState
 
 SCHEMAS_TOPIC: Final = "_schemas"
 _FETCH_VERSIONS: Final = range(11, 13)  # v12 is the last with topic names
@@ -61,7 +61,7 @@ class SchemaNames:
         self._changes = 0  # how often the registry has changed
         self._names: dict[SchemaRef, RecordNames | str] = {}
         self._count = 0  # the number of cached names
-        self._source: tuple[State | None, int] = (None, 0)  # the state, and its permanent deletions
+        self._source: tuple[RegistryState | None, int] = (None, 0)  # the state, and its permanent deletions
 
     def forget(self) -> None:
         """Invalidate the subjects of all schemas, because the registry has changed."""
@@ -69,7 +69,7 @@ class SchemaNames:
         self.schemas.clear()
 
     async def look_up(
-        self, state: "State | None", refs: Iterable[SchemaRef]
+        self, state: "RegistryState | None", refs: Iterable[SchemaRef]
     ) -> Mapping[SchemaRef, RegisteredSchema]:
         """Return every schema in `refs`, UNREGISTERED for those that do not exist."""
         changes = self._changes
@@ -85,7 +85,7 @@ class SchemaNames:
             self.schemas.update(islice(registered.items(), self._most))
         return found
 
-    async def _look_up_one(self, state: "State | None", ref: SchemaRef) -> RegisteredSchema:
+    async def _look_up_one(self, state: "RegistryState | None", ref: SchemaRef) -> RegisteredSchema:
         from headrace.registry.record_names import live_versions, names_of, referenced  # noqa: PLC0415  loaded on demand
 
         live = [] if state is None else live_versions(state, ref)
@@ -130,7 +130,7 @@ class SchemaView:
         self._failed_until = 0.0
 
     @property
-    def state(self) -> "State":
+    def state(self) -> "RegistryState":
         assert self._reader is not None, "the topic has not been read yet"
         return self._reader.state
 

@@ -74,7 +74,7 @@ class Authentication:
     @property
     def needs_secret(self) -> bool:
         """Whether a listener has users whose names must not be guessed."""
-        return any(each.keys() & ALGORITHMS.keys() for each in self._mechanisms.values())
+        return any(mechanism.keys() & ALGORITHMS.keys() for mechanism in self._mechanisms.values())
 
     def session(self, listener: Listener) -> SaslSession | None:
         """Return the session of a new connection; None if the listener does not use SASL."""

@@ -79,7 +79,7 @@ class BrokerTls:
         self._checked = made
 
     def _make(self, config: BrokerConfig) -> dict[str, _ListenerTls]:
-        names = [each.name for each in config.listeners if each.security_protocol.uses_tls]
+        names = [listener.name for listener in config.listeners if listener.security_protocol.uses_tls]
         return {name: self._make_one(config, name) for name in names}
 
     def _make_one(self, config: BrokerConfig, name: str) -> _ListenerTls:

@@ -55,17 +55,17 @@ class SettingRules:
             self._config().check_topic(values)
 
     async def _check_broker(self, name: str, values: Mapping[str, str]) -> None:
-        for each in values:
-            setting = BROKER_SETTINGS.get(each)
+        for value in values:
+            setting = BROKER_SETTINGS.get(value)
             if setting is None:
                 continue
             if setting.scope is Scope.READ_ONLY:
-                raise InvalidRequest(f"{each} cannot be changed while the broker runs")
+                raise InvalidRequest(f"{value} cannot be changed while the broker runs")
             if setting.scope is Scope.PER_BROKER and name == ALL_BROKERS:
-                raise InvalidRequest(f"{each} can only be changed for one broker: name its id")
-            if each.startswith(_PER_LISTENER):
+                raise InvalidRequest(f"{value} can only be changed for one broker: name its id")
+            if value.startswith(_PER_LISTENER):
                 raise InvalidRequest(
-                    f"{each} can only be changed for one listener: listener.name.NAME.{each}"
+                    f"{value} can only be changed for one listener: listener.name.NAME.{value}"
                 )
         config = self._config()
         with _refused_as(InvalidRequest):

@@ -77,12 +77,14 @@ def _run_pipeline(
         spark = launcher.session("trucks", log=directory / "state" / "spark.log")
     from headrace.pipeline.observers import Groups  # noqa: PLC0415  these import Spark
     from headrace.pipeline.runner import Runner  # noqa: PLC0415
-    from headrace.pipeline.state import State  # noqa: PLC0415
+    from headrace.pipeline.state import PipelineState  # noqa: PLC0415
 
     show.step("started", "Spark, on this machine's cores", time.perf_counter() - began)
     pipeline = trucks.pipeline(directory / TABLE)
     figures, groups = Figures(show, fleet), Groups(bootstrap)
-    runner = Runner(spark, pipeline, bootstrap, State(directory / "state", pipeline.name), [figures, groups])
+    runner = Runner(
+        spark, pipeline, bootstrap, PipelineState(directory / "state", pipeline.name), [figures, groups]
+    )
     show.step("started", f"pipeline {pipeline.name}: {', '.join(pipeline.sinks)}")
     story = Story(bootstrap, fleet, figures, show, seconds)
     story.start(at_end=runner.stop)

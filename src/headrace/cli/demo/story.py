@@ -18,7 +18,7 @@ from headrace.client.errors import ClientError
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.offsets import from_json
 from headrace.system.background import BackgroundThread
-from headrace.tables.reader.cluster import Cluster as OffsetReader
+from headrace.tables.reader.cluster import ClusterConnections as OffsetReader
 from headrace.tables.reader.offsets import LATEST
 
 BROKERS: Final = 3
@@ -91,7 +91,7 @@ class Story:
     def _kill(self) -> None:
         victim = Cluster(self._bootstrap).partitions_of(trucks.POSITIONS)[0].leader or 0
         brokers = Cluster(self._bootstrap).status().brokers
-        pid = next(each.pid for each in brokers if each.id == victim)
+        pid = next(broker.pid for broker in brokers if broker.id == victim)
         if pid is None:
             raise CommandFailed(f"broker {victim} does not report its process id")
         self._fleet.longest_pause_s = 0.0
@@ -109,7 +109,7 @@ class Story:
         """Return whether all brokers run, none of them as process `pid`, with all replicas in sync."""
         with suppress(ClientError):
             status = Cluster(self._bootstrap).status()
-            pids = {each.pid for each in status.brokers} - {None}
+            pids = {broker.pid for broker in status.brokers} - {None}
             return len(pids) == BROKERS and pid not in pids and not status.under_replicated
         return False
 

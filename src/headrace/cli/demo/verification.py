@@ -37,7 +37,7 @@ def read_topic(bootstrap: str, topic: str) -> list[dict[str, Any]]:
 def alert_errors(positions: Iterable[Position], alerts: Iterable[dict[str, Any]]) -> list[str]:
     """Return what is wrong unless every position above the limit has exactly one alert."""
     expected = Counter((each.truck, each.number) for each in positions if each.kmh > LIMIT_KMH)
-    return _differences("alert", expected, Counter((each["truck"], each["number"]) for each in alerts))
+    return _differences("alert", expected, Counter((alert["truck"], alert["number"]) for alert in alerts))
 
 
 def window_errors(
@@ -49,10 +49,10 @@ def window_errors(
     lack some positions, and only those that were written twice are wrong.
     """
     sizes: dict[tuple[int, str], int] = defaultdict(int)
-    for each in positions:
-        sizes[each.window] += 1
+    for position in positions:
+        sizes[position.window] += 1
     speeds = list(speeds)
-    written = {_window(each): int(each["positions"]) for each in speeds}
+    written = {_window(speed): int(speed["positions"]) for speed in speeds}
     closed = max((start for start, _ in written), default=0)
     expected = Counter(window for window in sizes if window[0] <= closed)
     if late_rows:

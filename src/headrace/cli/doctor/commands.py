@@ -112,20 +112,20 @@ def _directories(data: Path) -> Iterator[Finding]:
         return
     total = sum(map(doctor_data.bytes_to_read, directories))
     with bar("reading logs", total) as advance:
-        found = [doctor_data.read_directory(each, advance) for each in directories]
+        found = [doctor_data.read_directory(directory, advance) for directory in directories]
     for each in found:
         yield from data_rules.examine(each)
 
 
 def _lines(found: Diagnosis) -> Iterator[str]:
-    widest = max(len(each.check) for each in found.findings)
+    widest = max(len(finding.check) for finding in found.findings)
     for area, findings in groupby(found.findings, key=lambda each: each.area):
         yield click.style(area, bold=True)
-        for each in findings:
-            mark = click.style(f"{each.state:<8}", fg=_COLOURS[each.state])
-            yield f"  {mark} {each.check:<{widest}}  {each.says}"
-            if each.do:
-                yield f"  {'':<8} {'':<{widest}}  → {each.do}"
+        for finding in findings:
+            mark = click.style(f"{finding.state:<8}", fg=_COLOURS[finding.state])
+            yield f"  {mark} {finding.check:<{widest}}  {finding.says}"
+            if finding.do:
+                yield f"  {'':<8} {'':<{widest}}  → {finding.do}"
         yield ""
     if found.problems or found.warnings:
         yield f"{count(found.problems, 'problem')}, {count(found.warnings, 'warning')}"

@@ -24,7 +24,7 @@ class _Broker(Service):
     stop_s = STOP_S
 
 
-class Node:
+class NodeProcesses:
     """The brokers of a node from their start to their stop; HUP reloads the settings of all."""
 
     def __init__(
@@ -43,15 +43,15 @@ class Node:
         with http_socket(self._config) as http:
             options = GatewayOptions.of(self._config)
             self._advertised = partial(advertised, held=http, tls=options.uses_tls)
-            self._configs = [self._advertised(each) for each in self._configs]
+            self._configs = [self._advertised(config) for config in self._configs]
             self._brokers = [
-                _Broker(f"broker-{each.broker_id}", None, (), service="broker", settings=each.given)
-                for each in self._configs
+                _Broker(f"broker-{config.broker_id}", None, (), service="broker", settings=config.given)
+                for config in self._configs
             ]
             supervisor = Supervisor([self._brokers])
             try:
                 await supervisor.start_most(self._brokers)
-                ready = [each for each in self._brokers if each.running]
+                ready = [broker for broker in self._brokers if broker.running]
                 bootstrap = ",".join(each.addresses["bootstrap"] for each in ready)
                 async with on_demand(http, bootstrap, log=None, options=options) as addresses:
                     self._ready.say(**addresses)
@@ -84,7 +84,7 @@ def check_directories(log_dirs: Iterable[str], brokers: Iterable[BrokerConfig]) 
     Otherwise it would start without its records after a change of log.dirs. A directory of a broker that is
     not started is logged.
     """
-    expected = {each.broker_id: each.log_dir for each in brokers}
+    expected = {broker.broker_id: broker.log_dir for broker in brokers}
     for path, broker_id in _owners(log_dirs):
         if broker_id not in expected:
             logger.warning(

@@ -59,7 +59,7 @@ def broker_settings(config: BrokerConfig, index: int, count: int) -> Mapping[str
     }
     for name, endpoints in zip(_PORT_SETTINGS, (config.listeners, config.advertised), strict=True):
         if endpoints:
-            derived[name] = ",".join(str(_shifted(name, each, index)) for each in endpoints)
+            derived[name] = ",".join(str(_shifted(name, endpoint, index)) for endpoint in endpoints)
     return derived
 
 
@@ -78,7 +78,7 @@ def _shifted(setting: str, endpoint: Endpoint, index: int) -> Endpoint:
 
 def _addresses(setting: str, endpoints: Sequence[Endpoint], count: int) -> Iterator[tuple[str, int]]:
     """Yield the fixed addresses of all brokers; what listens on all interfaces has every host."""
-    hosts = {each.host for each in endpoints}
+    hosts = {endpoint.host for endpoint in endpoints}
     for index in range(count):
         for each in endpoints:
             if each.port:

@@ -65,7 +65,7 @@ def check_not_secured(directory: DataDirectory) -> None:
 
 def client_address(endpoints: Iterable[Endpoint]) -> str:
     """Return the address of the listener for clients."""
-    return next(each.address for each in endpoints if each.name == CLIENT_LISTENER)
+    return next(endpoint.address for endpoint in endpoints if endpoint.name == CLIENT_LISTENER)
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ class SecureCluster:
         """Return the settings of a broker's security; `given` are settings from the command line."""
         certificates = self.certificates
         principals = [ADMINISTRATOR, *(f"CN={_broker_name(each)}" for each in range(1, self.brokers + 1))]
-        super_users = [*(f"User:{each}" for each in principals), given.get("super.users", "")]
+        super_users = [*(f"User:{principal}" for principal in principals), given.get("super.users", "")]
         return {
             "sasl.enabled.mechanisms": f"{SCRAM_SHA_512},{SCRAM_SHA_256}",
             "allow.everyone.if.no.acl.found": "false",

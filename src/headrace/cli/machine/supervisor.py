@@ -55,12 +55,12 @@ class Supervisor:
         settings, or if all have failed.
         """
         outcomes = await asyncio.gather(*(member.start() for member in members), return_exceptions=True)
-        failures = [each for each in outcomes if each is not None]
-        for each in failures:
-            if not isinstance(each, ProcessEnded):
-                raise each
-            if each.refused or len(failures) == len(members):
-                raise CommandFailed(str(each)) from each
+        failures = [outcome for outcome in outcomes if outcome is not None]
+        for failure in failures:
+            if not isinstance(failure, ProcessEnded):
+                raise failure
+            if failure.refused or len(failures) == len(members):
+                raise CommandFailed(str(failure)) from failure
 
     async def watch(self, *, dispensable: int | None = None) -> None:
         """Restart every process that ends, without end: one that fails does not stop the others.

@@ -11,7 +11,7 @@ from headrace.cli.support.interrupts import ctrl_c_waits
 from headrace.cli.support.lazy import Lazy, LazyGroup
 from headrace.cli.support.session import Session
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.state import DIRECTORY, State
+from headrace.pipeline.state import DIRECTORY, PipelineState
 from headrace.pipeline.storage.files import is_remote, local_directory
 from headrace.system.extras import SPARK
 
@@ -75,7 +75,7 @@ class OpenedPipeline:
     path: Path
     pipeline: "Pipeline"
     bootstrap: str
-    state: State
+    state: PipelineState
 
 
 def open_pipeline(session: Session, path: Path, root: Path | str | None) -> OpenedPipeline:
@@ -103,7 +103,7 @@ def open_pipeline(session: Session, path: Path, root: Path | str | None) -> Open
         path=path,
         pipeline=pipeline,
         bootstrap=session.named or pipeline.bootstrap or session.bootstrap,
-        state=State(root or path.parent / DIRECTORY, pipeline.name),
+        state=PipelineState(root or path.parent / DIRECTORY, pipeline.name),
     )
 
 

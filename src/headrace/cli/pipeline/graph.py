@@ -13,7 +13,7 @@ from headrace.client.errors import ClientError
 
 if TYPE_CHECKING:
     from headrace.cli.pipeline.commands import OpenedPipeline
-    from headrace.pipeline.graph import Graph, Node
+    from headrace.pipeline.graph import Graph, GraphNode
     from headrace.pipeline.progress import Figures
 
 
@@ -59,7 +59,7 @@ def _lines(graph: "Graph") -> Iterator[str]:
             yield from _tree(graph, node, 1)
 
 
-def _tree(graph: "Graph", node: "Node", depth: int) -> Iterator[str]:
+def _tree(graph: "Graph", node: "GraphNode", depth: int) -> Iterator[str]:
     about = f" -> {node.about}" if node.kind == "sink" else f": {node.about}" if node.about else ""
     more = ", ".join(filter(None, (node.state, node.figures)))
     also = f" (reads {', '.join(node.inputs)})" if len(node.inputs) > 1 else ""

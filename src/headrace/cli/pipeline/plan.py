@@ -58,7 +58,7 @@ def check(session: Session, path: Path, root: Path | str | None) -> None:
             session.show(findings, "")
     finally:
         spark.stop()
-    if wrong := sum(not each.good for each in findings):
+    if wrong := sum(not finding.good for finding in findings):
         raise PipelineError(f"{path}: {count(wrong, 'problem')}")
 
 

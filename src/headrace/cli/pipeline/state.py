@@ -20,7 +20,7 @@ from headrace.cli.support.output import UNKNOWN, Drawable, count, size, table, t
 from headrace.cli.support.session import Session, confirm, options, time_ms, yes_option
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.progress import Figures
-from headrace.pipeline.state import DIRECTORY, State
+from headrace.pipeline.state import DIRECTORY, PipelineState
 from headrace.pipeline.storage.files import state_root
 
 if TYPE_CHECKING:
@@ -128,16 +128,16 @@ def replay(session: Session, path: Path, since: str, root: Path | str | None, *,
     session.show({"pipeline": name, "since_ms": since_ms}, "\n".join(lines))
 
 
-def _state(session: Session, name: str, root: Path | str | None) -> State:
+def _state(session: Session, name: str, root: Path | str | None) -> PipelineState:
     """Return the state of a pipeline, given its file, the directory of its project, or its name."""
     path = with_suffix(Path(name))
     if (spec := project(path)) is not None:
-        return State(root or spec.parent / DIRECTORY, spec.parent.name)
+        return PipelineState(root or spec.parent / DIRECTORY, spec.parent.name)
     if path.is_file():
         return open_pipeline(session, path, root).state
     if path.suffix == ".py" or len(path.parts) > 1:
         raise PipelineError(f"there is no file {name}")
-    return State(root or Path(DIRECTORY), name)
+    return PipelineState(root or Path(DIRECTORY), name)
 
 
 def _stopped(session: Session, path: Path, root: Path | str | None) -> OpenedPipeline:

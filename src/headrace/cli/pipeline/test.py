@@ -98,9 +98,9 @@ def _parts(opened: OpenedPipeline, result: "Result", most: int) -> Iterator[Draw
             yield f"quarantine of {name}: {count(len(found), 'row')}"
             yield _table(list(found[0]), found[:most])
     lines = [
-        f"expectation {each.step}: {each.label}: broken by "
-        f"{count(result.broken.get(each.step, {}).get(each.name, 0), 'row')}"
-        for each in pipeline.expectations
+        f"expectation {expectation.step}: {expectation.label}: broken by "
+        f"{count(result.broken.get(expectation.step, {}).get(expectation.name, 0), 'row')}"
+        for expectation in pipeline.expectations
     ]
     if lines:
         yield "\n".join(lines)
@@ -110,7 +110,7 @@ def _step(title: str, step: "StepRows", most: int) -> Iterator[Drawable]:
     shown = f", {most} of them shown" if len(step.rows) > most else ""
     yield f"{title}: {count(len(step.rows), 'row')}{shown}"
     if step.rows:
-        yield _table([each for each in step.columns if each != _RECORD], step.rows[:most])
+        yield _table([column for column in step.columns if column != _RECORD], step.rows[:most])
 
 
 def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> Drawable:

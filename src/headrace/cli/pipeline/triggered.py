@@ -15,7 +15,7 @@ import click
 from headrace.cli.support.output import to_json
 from headrace.cli.support.session import Session
 from headrace.pipeline.errors import PipelineError, in_words
-from headrace.pipeline.state import DIRECTORY, State
+from headrace.pipeline.state import DIRECTORY, PipelineState
 
 _NOISE: Final = "ignore::UserWarning:pyspark.sql.connect.conf"  # Spark tries to set the catalog twice
 
@@ -36,7 +36,7 @@ def run_project(
 
     if not (master.startswith("local") or is_connect(master)):
         raise PipelineError(f"a project runs locally or with Spark Connect (sc://HOST), not on {master}")
-    state = State(root or spec.parent / DIRECTORY, spec.parent.name)
+    state = PipelineState(root or spec.parent / DIRECTORY, spec.parent.name)
     if not isinstance(state.path, Path):
         raise PipelineError(
             f"the state of a project has to be in a local directory, not {root}; "

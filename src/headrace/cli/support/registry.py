@@ -10,7 +10,7 @@ from headrace.cli.support.session import REGISTRY_VARIABLE, Session, into_sessio
 if TYPE_CHECKING:
     from headrace.client.schemas.location import RegistryLocation
     from headrace.client.schemas.records import RecordSchemas
-    from headrace.client.schemas.registry import Registry
+    from headrace.client.schemas.registry import RegistryClient
 
 ADVICE: Final = "start `headrace up`, or give the address of a registry with --registry"
 ANSWER_S: Final = 15.0  # for a schema of a record; the gateway of `headrace up` may have to start first
@@ -26,7 +26,7 @@ registry_option = click.option(
 )
 
 
-def connect(session: Session, timeout_s: float | None = None) -> "Registry":
+def connect(session: Session, timeout_s: float | None = None) -> "RegistryClient":
     """Return the registry for `headrace schema`, wherever it is."""
     from headrace.client.schemas.location import discovered  # noqa: PLC0415
 
@@ -41,7 +41,7 @@ def schemas_of_records(session: Session) -> "RecordSchemas | None":
     return None if registry is None else RecordSchemas(registry)
 
 
-def registry_of_records(session: Session) -> "Registry | None":
+def registry_of_records(session: Session) -> "RegistryClient | None":
     """Return the registry for records of the cluster; None if it has none, or one without schemas.
 
     A registry that the user names is used in any case.
@@ -71,10 +71,10 @@ def _given(session: Session) -> "RegistryLocation | None":
     return located(session.client_settings, session.connection, None if in_file else url)
 
 
-def _client(location: "RegistryLocation", timeout_s: float | None) -> "Registry":
-    from headrace.client.schemas.registry import TIMEOUT_S, Registry  # noqa: PLC0415
+def _client(location: "RegistryLocation", timeout_s: float | None) -> "RegistryClient":
+    from headrace.client.schemas.registry import TIMEOUT_S, RegistryClient  # noqa: PLC0415
 
-    return Registry(
+    return RegistryClient(
         location.url,
         timeout_s=timeout_s or TIMEOUT_S,
         advice=ADVICE,

@@ -171,9 +171,9 @@ class Admin(UserAdmin, AclAdmin, QuotaAdmin, TransactionAdmin):
         starts = self._topics.offsets(partitions, EARLIEST)
         ends = self._topics.offsets(partitions, LATEST)
         return {
-            each.partition: Span(start, end)
-            for each in partitions
-            if (start := starts.get(each)) is not None and (end := ends.get(each)) is not None
+            partition.partition: Span(start, end)
+            for partition in partitions
+            if (start := starts.get(partition)) is not None and (end := ends.get(partition)) is not None
         }
 
     def offsets_at(self, topic: str, time_ms: int) -> dict[int, int | None]:
@@ -201,9 +201,9 @@ class Admin(UserAdmin, AclAdmin, QuotaAdmin, TransactionAdmin):
     def lag(self, group: str) -> dict[TopicPartition, int]:
         """Return how many records of each partition come after the group's committed offset."""
         return {
-            TopicPartition(each.topic, each.partition): each.lag
-            for each in self.describe_group(group).partitions
-            if each.lag is not None
+            TopicPartition(partition.topic, partition.partition): partition.lag
+            for partition in self.describe_group(group).partitions
+            if partition.lag is not None
         }
 
     def set_group_offsets(self, group: str, offsets: Mapping[TopicPartition | tuple[str, int], int]) -> None:
@@ -236,7 +236,7 @@ def _changes(sets: Configs, unsets: Sequence[str]) -> tuple[dict[str, str], list
 
 def _check_names(names: Sequence[str], configs: Sequence[Config], what: str) -> None:
     """Raise ClientError for a setting that the topic or broker does not describe: it is probably misspelt."""
-    known = {each.name for each in configs} | _UNDESCRIBED
+    known = {config.name for config in configs} | _UNDESCRIBED
     for name in names:
         if name not in known and not name.startswith(_LISTENER_PREFIX):
             near = get_close_matches(name[:_LONGEST_NAME], known, n=1)

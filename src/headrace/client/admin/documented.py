@@ -109,22 +109,22 @@ def _documented(answer: DescribeConfigsResponse, what: str) -> list[DocumentedCo
     is_topic = found.resource_type == TOPIC
     return [
         DocumentedConfig(
-            **config_of(each),
-            type=(TYPES | TYPES_OF_TEXT).get(each.config_type, ""),
-            default=_default(each, is_topic=is_topic),
-            documentation=plain_text(each.documentation or ""),
-            sensitive=each.is_sensitive,
+            **config_of(config),
+            type=(TYPES | TYPES_OF_TEXT).get(config.config_type, ""),
+            default=_default(config, is_topic=is_topic),
+            documentation=plain_text(config.documentation or ""),
+            sensitive=config.is_sensitive,
         )
-        for each in sorted(found.configs, key=lambda each: each.name)
+        for config in sorted(found.configs, key=lambda each: each.name)
     ]
 
 
 def _default(found: DescribeConfigsResourceResult, *, is_topic: bool) -> str | None:
     """Return the first synonym that is not the topic's own, or of a broker the last, which is in its code."""
     if is_topic:
-        others = [each for each in found.synonyms if each.source != _OF_TOPIC]
+        others = [synonym for synonym in found.synonyms if synonym.source != _OF_TOPIC]
     else:
-        others = [each for each in found.synonyms if each.source == _DEFAULT]
+        others = [synonym for synonym in found.synonyms if synonym.source == _DEFAULT]
     if others:
         return others[0].value
     return found.value if found.config_source == _DEFAULT else None

@@ -124,7 +124,7 @@ class TopicAdmin:
             TopicSummary(
                 name=topic.name,
                 partitions=len(topic.partitions),
-                replicas=max((len(each.replica_nodes) for each in topic.partitions), default=0),
+                replicas=max((len(partition.replica_nodes) for partition in topic.partitions), default=0),
             )
             for topic in sorted(self._metadata().topics, key=lambda each: each.name or "")
             if topic.name is not None
@@ -273,7 +273,7 @@ class TopicAdmin:
 
     def partitions_of(self, topic: str, indexes: Iterable[int] = ()) -> list[TopicPartition]:
         """Return these partitions of a topic, or all; ClientError if one of them does not exist."""
-        there = {each.index for each in self.topic(topic).partitions}
+        there = {partition.index for partition in self.topic(topic).partitions}
         wanted = set(indexes)
         for index in sorted(wanted - there):
             raise ClientError(f"{topic} has no partition {index}, only 0 to {max(there)}")
@@ -305,13 +305,13 @@ class TopicAdmin:
                 topics=[DeleteRecordsTopic(name=topic, partitions=partitions)], timeout_ms=TIMEOUT_MS
             )
             answer: DeleteRecordsResponse = self._brokers.at(address, request, answer_s=CHANGE_S)
-            for each in answer.topics[0].partitions:
-                what = str(TopicPartition(topic, each.partition_index))
-                if each.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                    past = offsets[each.partition_index]
+            for partition in answer.topics[0].partitions:
+                what = str(TopicPartition(topic, partition.partition_index))
+                if partition.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    past = offsets[partition.partition_index]
                     raise ClientError(f"{what}: offset {past} is past its end (OFFSET_OUT_OF_RANGE)")
-                raise_for(each.error_code, None, what)
-                starts[each.partition_index] = each.low_watermark
+                raise_for(partition.error_code, None, what)
+                starts[partition.partition_index] = partition.low_watermark
         return starts
 
     # -- requests ------------------------------------------------------------------------------
@@ -344,12 +344,12 @@ def topic_of(found: MetadataResponseTopic, name: str) -> Topic:
         internal=found.is_internal,
         partitions=tuple(
             Partition(
-                index=each.partition_index,
-                leader=None if each.leader_id == NO_LEADER else each.leader_id,
-                replicas=tuple(each.replica_nodes),
-                in_sync=tuple(each.isr_nodes),
+                index=partition.partition_index,
+                leader=None if partition.leader_id == NO_LEADER else partition.leader_id,
+                replicas=tuple(partition.replica_nodes),
+                in_sync=tuple(partition.isr_nodes),
             )
-            for each in sorted(found.partitions, key=lambda each: each.partition_index)
+            for partition in sorted(found.partitions, key=lambda each: each.partition_index)
         ),
         configs={},
     )
@@ -358,7 +358,7 @@ def topic_of(found: MetadataResponseTopic, name: str) -> Topic:
 def _configs(answer: DescribeConfigsResponse, what: str) -> list[Config]:
     (found,) = answer.results
     _check(found, what)
-    return [Config(**config_of(each)) for each in sorted(found.configs, key=lambda each: each.name)]
+    return [Config(**config_of(config)) for config in sorted(found.configs, key=lambda each: each.name)]
 
 
 def config_of(found: DescribeConfigsResourceResult) -> dict[str, Any]:

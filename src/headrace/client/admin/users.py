@@ -73,11 +73,11 @@ class UserAdmin:
         answer = self._brokers.any(DescribeUserScramCredentialsRequest(users=asked))
         raise_for(answer.error_code, answer.error_message)
         found = []
-        for each in answer.results:
-            if each.error_code == ErrorCode.RESOURCE_NOT_FOUND:
+        for result in answer.results:
+            if result.error_code == ErrorCode.RESOURCE_NOT_FOUND:
                 continue
-            raise_for(each.error_code, each.error_message, f"user {each.user}")
-            infos = sorted(each.credential_infos, key=lambda info: int(info.mechanism))
+            raise_for(result.error_code, result.error_message, f"user {result.user}")
+            infos = sorted(result.credential_infos, key=lambda info: int(info.mechanism))
             credentials = tuple(
                 Credential(
                     mechanism=_NAMES.get(info.mechanism, f"mechanism {info.mechanism}"),
@@ -85,7 +85,7 @@ class UserAdmin:
                 )
                 for info in infos
             )
-            found.append(User(name=each.user, credentials=credentials))
+            found.append(User(name=result.user, credentials=credentials))
         return sorted(found, key=lambda user: user.name)
 
     def describe_user(self, name: str) -> User:
@@ -143,8 +143,8 @@ class UserAdmin:
         return user
 
     def _alter(self, request: AlterUserScramCredentialsRequest) -> None:
-        for each in self._brokers.any(request).results:
-            raise_for(each.error_code, each.error_message, f"user {each.user}")
+        for result in self._brokers.any(request).results:
+            raise_for(result.error_code, result.error_message, f"user {result.user}")
 
 
 def _number(mechanism: str) -> int:

@@ -27,12 +27,12 @@ class _Loads:
 
     def __init__(self, brokers: Collection[int], partitions: Sequence[PartitionState]) -> None:
         self._brokers = sorted(brokers)
-        self._before = {each.topic_partition: each.replicas for each in partitions}
+        self._before = {partition.topic_partition: partition.replicas for partition in partitions}
         self._after = dict(self._before)
-        self._fixed = {each.topic_partition for each in partitions if each.leader is None}
+        self._fixed = {partition.topic_partition for partition in partitions if partition.leader is None}
         # By broker, preferred leaders and others, in the order in which they are given away.
         self._held: dict[tuple[int, bool], dict[TopicPartition, None]] = {
-            (each, leads): {} for each in self._brokers for leads in (True, False)
+            (broker, leads): {} for broker in self._brokers for leads in (True, False)
         }
         for id_ in _in_turn(self._before):
             for position, broker_id in enumerate(self._before[id_]):
@@ -41,8 +41,8 @@ class _Loads:
 
     def move_one(self, *, of_leaders: bool) -> bool:
         """Move one replica to bring the numbers of leaders, or of replicas, closer; False if none can."""
-        leads = {each: len(self._held[each, True]) for each in self._brokers}
-        holds = {each: leads[each] + len(self._held[each, False]) for each in self._brokers}
+        leads = {broker: len(self._held[broker, True]) for broker in self._brokers}
+        holds = {broker: leads[broker] + len(self._held[broker, False]) for broker in self._brokers}
         numbers = leads if of_leaders else holds
         ordered = sorted(self._brokers, key=lambda each: (numbers[each], holds[each], each))
         for source in reversed(ordered):

@@ -62,7 +62,7 @@ class Cluster:
         return read_status(self._target)
 
     def brokers(self) -> list[int]:
-        return sorted(each.node_id for each in self._brokers.metadata().brokers)
+        return sorted(broker.node_id for broker in self._brokers.metadata().brokers)
 
     def partitions_of(self, topic: str) -> list[PartitionState]:
         """Return the partitions of a topic; NoSuchTopic if there is none."""
@@ -82,7 +82,7 @@ class Cluster:
         The controller would refuse one after it had begun with another.
         """
         found = self._brokers.metadata()
-        racks = {each.node_id: each.rack for each in found.brokers}
+        racks = {broker.node_id: broker.rack for broker in found.brokers}
         partitions = {each.topic_partition: each for each in read_partitions(found)}
         topics = {place.topic for place in partitions}
         for move in moves:
@@ -235,7 +235,7 @@ def _after(
     reassignments: Iterable[Reassignment], partitions: Iterable[PartitionState]
 ) -> list[PartitionState]:
     """Return the partitions with the replicas that they have when all reassignments are complete."""
-    under_way = {each.topic_partition: each.target for each in reassignments}
+    under_way = {reassignment.topic_partition: reassignment.target for reassignment in reassignments}
     return [replace(each, replicas=under_way.get(each.topic_partition, each.replicas)) for each in partitions]
 
 

@@ -17,7 +17,7 @@ def drain(drained: Collection[int], partitions: Sequence[PartitionState], broker
     preferred leaders are spread as well. ClientError if a partition has no leader to copy from, or too few
     other brokers are alive.
     """
-    loads = _Loads(partitions, brokers, [each for each in brokers if each not in drained])
+    loads = _Loads(partitions, brokers, [broker for broker in brokers if broker not in drained])
     moves = []
     for partition in sorted(partitions, key=lambda each: each.topic_partition):
         if not set(drained).isdisjoint(partition.replicas):
@@ -40,12 +40,12 @@ class _Loads:
     ) -> None:
         self.candidates = candidates
         self._brokers = brokers
-        self._holds = Counter(each for partition in partitions for each in partition.replicas)
+        self._holds = Counter(replica for partition in partitions for replica in partition.replicas)
         self._prefers = Counter(partition.replicas[0] for partition in partitions)
 
     def replace(self, replicas: Sequence[int], drained: Collection[int]) -> tuple[int, ...]:
         """Return the replicas of a partition with others instead of the drained ones, and count those."""
-        stay = [each for each in replicas if each not in drained]
+        stay = [replica for replica in replicas if replica not in drained]
         replaced = []
         for position, each in enumerate(replicas):
             if each in drained:
@@ -57,15 +57,15 @@ class _Loads:
         return tuple(replaced)
 
     def _choose(self, others: Sequence[int], *, leads: bool) -> int:
-        racks = {self._brokers[each].rack for each in others if each in self._brokers} - {None}
-        nodes = Counter(node_of(each, self._brokers) for each in others)
+        racks = {self._brokers[other].rack for other in others if other in self._brokers} - {None}
+        nodes = Counter(node_of(other, self._brokers) for other in others)
 
         def cost(each: int) -> tuple[bool, int, int, int, int]:
             to_lead = self._prefers[each] if leads else 0
             on_node = nodes[node_of(each, self._brokers)]
             return self._brokers[each].rack in racks, on_node, to_lead, self._holds[each], each
 
-        chosen = min((each for each in self.candidates if each not in others), key=cost)
+        chosen = min((candidate for candidate in self.candidates if candidate not in others), key=cost)
         self._holds[chosen] += 1
         self._prefers[chosen] += leads
         return chosen

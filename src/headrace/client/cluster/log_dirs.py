@@ -74,8 +74,8 @@ def sizes(log_dirs: Mapping[int, Iterable[LogDir]]) -> dict[tuple[int, TopicPart
     taken: Counter[tuple[int, TopicPartition]] = Counter()
     for broker_id, directories in log_dirs.items():
         for directory in directories:
-            for each in directory.replicas:
-                taken[broker_id, each.topic_partition] += each.size_bytes
+            for replica in directory.replicas:
+                taken[broker_id, replica.topic_partition] += replica.size_bytes
     return taken
 
 
@@ -90,17 +90,17 @@ def _log_dir(found: DescribeLogDirsResult) -> LogDir:
     replicas = tuple(
         StoredReplica(
             topic=topic.name,
-            partition=each.partition_index,
-            size_bytes=each.partition_size,
-            lag=each.offset_lag,
+            partition=partition.partition_index,
+            size_bytes=partition.partition_size,
+            lag=partition.offset_lag,
         )
         for topic in found.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     )
     failed = found.error_code != ErrorCode.NONE
     return LogDir(
         path=found.log_dir,
-        size_bytes=sum(each.size_bytes for each in replicas),
+        size_bytes=sum(replica.size_bytes for replica in replicas),
         total_bytes=_known(found.total_bytes),
         usable_bytes=_known(found.usable_bytes),
         error=ErrorCode(found.error_code).name.replace("_", " ").lower() if failed else None,

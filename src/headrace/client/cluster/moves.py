@@ -40,7 +40,7 @@ class Reassignment:
 
     @property
     def target(self) -> tuple[int, ...]:
-        return tuple(each for each in self.replicas if each not in self.removing)
+        return tuple(replica for replica in self.replicas if replica not in self.removing)
 
     @property
     def goes_on(self) -> Move:
@@ -77,8 +77,8 @@ def plan_of(moves: Iterable[Move]) -> dict[str, Any]:
     return {
         "version": 1,
         "partitions": [
-            {"topic": each.topic, "partition": each.partition, "replicas": list(each.replicas)}
-            for each in moves
+            {"topic": move.topic, "partition": move.partition, "replicas": list(move.replicas)}
+            for move in moves
         ],
     }
 
@@ -86,10 +86,10 @@ def plan_of(moves: Iterable[Move]) -> dict[str, Any]:
 def _move(entry: object, source: str) -> Move:
     match entry:
         case {"topic": str(topic), "partition": int(partition), "replicas": [*replicas], **rest} if (
-            replicas and all(type(each) is int for each in replicas)
+            replicas and all(type(replica) is int for replica in replicas)
         ):
             directories = rest.get("log_dirs")
-            if isinstance(directories, list) and any(each != _ANYWHERE for each in directories):
+            if isinstance(directories, list) and any(directory != _ANYWHERE for directory in directories):
                 raise ClientError(
                     f"{source}: a broker has one directory here, so log_dirs can only be {_ANYWHERE!r}"
                 )

@@ -51,7 +51,7 @@ def read_status(target: Target) -> ClusterStatus:
         except NoController:
             controller, reassignments = None, []
         partitions = read_partitions(found)
-        partitions = with_min_isr(brokers, partitions, {each.topic for each in partitions})
+        partitions = with_min_isr(brokers, partitions, {partition.topic for partition in partitions})
         eligible = _eligible(brokers, {each.topic for each in partitions if each.leader is None})
         return cluster_status(
             cluster_id=found.cluster_id,
@@ -68,14 +68,14 @@ def read_partitions(found: MetadataResponse) -> list[PartitionState]:
     partitions = [
         PartitionState(
             topic=topic.name,
-            partition=each.partition_index,
-            leader=None if each.leader_id == NO_LEADER else each.leader_id,
-            replicas=tuple(each.replica_nodes),
-            in_sync=tuple(each.isr_nodes),
+            partition=partition.partition_index,
+            leader=None if partition.leader_id == NO_LEADER else partition.leader_id,
+            replicas=tuple(partition.replica_nodes),
+            in_sync=tuple(partition.isr_nodes),
         )
         for topic in found.topics
         if topic.name is not None
-        for each in topic.partitions
+        for partition in topic.partitions
     ]
     return sorted(partitions, key=lambda each: each.topic_partition)
 
@@ -85,7 +85,7 @@ def with_min_isr(
 ) -> list[PartitionState]:
     """Return the partitions with `min.insync.replicas` of these topics, or of all with an incomplete ISR."""
     if topics is None:
-        topics = {each.topic for each in partitions if each.lacks}
+        topics = {partition.topic for partition in partitions if partition.lacks}
     read = {topic: int(value) for topic, _, value in read_configs(brokers, topics, [MIN_IN_SYNC])}
     return [
         replace(each, min_in_sync=min(read.get(each.topic, 1), len(each.replicas))) for each in partitions
@@ -99,13 +99,13 @@ def read_reassignments(brokers: Brokers, *, timeout_s: float = CONTROLLER_S) -> 
     reassignments = [
         Reassignment(
             topic=topic.name,
-            partition=each.partition_index,
-            replicas=tuple(each.replicas),
-            adding=tuple(each.adding_replicas),
-            removing=tuple(each.removing_replicas),
+            partition=partition.partition_index,
+            replicas=tuple(partition.replicas),
+            adding=tuple(partition.adding_replicas),
+            removing=tuple(partition.removing_replicas),
         )
         for topic in found.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     ]
     return sorted(reassignments, key=lambda each: each.topic_partition)
 
@@ -118,9 +118,9 @@ def read_configs(
         request = describe_configs_request(TOPIC, some, keys)
         found: DescribeConfigsResponse = brokers.first(partial(Connection.ask, request=request))
         for result in found.results:
-            for each in result.configs:
-                if each.value is not None:
-                    yield result.resource_name, each.name, each.value
+            for config in result.configs:
+                if config.value is not None:
+                    yield result.resource_name, config.name, config.value
 
 
 def _eligible(brokers: Brokers, topics: Iterable[str]) -> dict[TopicPartition, tuple[int, ...]]:

@@ -56,7 +56,7 @@ class PartitionState:
 
     @property
     def lacks(self) -> tuple[int, ...]:
-        return tuple(each for each in self.replicas if each not in self.in_sync)
+        return tuple(replica for replica in self.replicas if replica not in self.in_sync)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def cluster_status(
     reassignments: Sequence[Reassignment] = (),
 ) -> ClusterStatus:
     live = {node.id for node in nodes}
-    adding = {each.topic_partition: set(each.adding) for each in reassignments}
+    adding = {reassignment.topic_partition: set(reassignment.adding) for reassignment in reassignments}
 
     def missing(partition: PartitionState) -> set[int]:
         """Return replicas that should be alive and in the ISR, without those that are being added."""
@@ -130,7 +130,7 @@ def cluster_status(
 
 def not_ready(status: ClusterStatus, broker_id: int) -> str | None:
     """Return why another broker should not be stopped yet after a restart of this one; None if it may be."""
-    state = next((each.state for each in status.brokers if each.id == broker_id), None)
+    state = next((broker.state for broker in status.brokers if broker.id == broker_id), None)
     if state != UP:
         return "it is not registered" if state is None else f"it is {state}"
     behind = [each for each in status.under_replicated if broker_id in each.lacks]
@@ -141,12 +141,12 @@ def not_ready(status: ClusterStatus, broker_id: int) -> str | None:
 
 
 def locations_of(brokers: Iterable[Broker]) -> Locations:
-    return {each.id: Location(each.rack, each.node) for each in brokers if each.state != DOWN}
+    return {broker.id: Location(broker.rack, broker.node) for broker in brokers if broker.state != DOWN}
 
 
 def _shares_node(partition: PartitionState, locations: Locations) -> bool:
     """Return whether replicas are on the same node while another node has none."""
-    used = {node_of(each, locations) for each in partition.replicas}
+    used = {node_of(replica, locations) for replica in partition.replicas}
     return len(used) < len(partition.replicas) and len(used) < len(node_groups(locations))
 
 
@@ -154,7 +154,7 @@ def _brokers(
     nodes: Sequence[Broker], partitions: Sequence[PartitionState], controller: int | None
 ) -> Iterator[Broker]:
     known = {node.id: node for node in nodes}
-    holds = Counter(each for partition in partitions for each in partition.replicas)
+    holds = Counter(replica for partition in partitions for replica in partition.replicas)
     leads = Counter(partition.leader for partition in partitions)
     for broker_id in sorted(known.keys() | holds.keys()):
         yield replace(

@@ -220,4 +220,4 @@ _REJOINS: Final = {KafkaError._MAX_POLL_EXCEEDED}  # noqa: SLF001  librdkafka re
 
 
 def partitions_of(partitions: Iterable[RdkafkaPartition]) -> list[TopicPartition]:
-    return [TopicPartition(each.topic, each.partition) for each in partitions]
+    return [TopicPartition(partition.topic, partition.partition) for partition in partitions]

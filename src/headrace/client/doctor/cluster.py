@@ -84,7 +84,7 @@ def examine(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
         )
     yield from _disks(area, facts.log_dirs)
     yield from _copies(area, len(facts.status.brokers), facts.topics)
-    if any(each.node for each in facts.status.brokers):
+    if any(broker.node for broker in facts.status.brokers):
         yield from _nodes(area, facts)
     start = "Start it: without ZooKeeper no topic is created, no partition moved and no leader elected."
     read = "Read its log: `headrace up` writes logs/gateway.log in its directory."
@@ -96,8 +96,8 @@ def examine(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _brokers(area: Area, status: ClusterStatus) -> Finding:
-    down = [each.id for each in status.brokers if each.state == DOWN]
-    silent = [each.id for each in status.brokers if each.state == SILENT]
+    down = [broker.id for broker in status.brokers if broker.state == DOWN]
+    silent = [broker.id for broker in status.brokers if broker.state == SILENT]
     if down:
         return area.problem(
             "brokers",
@@ -155,7 +155,7 @@ def _partitions(area: Area, status: ClusterStatus) -> Iterator[Finding]:
     for partitions, check, means, do in sick:
         if partitions:
             yield area.problem(check, f"{some(each.topic_partition for each in partitions)}: {means}.", do)
-    worse = {each.topic_partition for partitions, *_ in sick for each in partitions}
+    worse = {partition.topic_partition for partitions, *_ in sick for partition in partitions}
     behind = [each.topic_partition for each in status.under_replicated if each.topic_partition not in worse]
     if behind:
         yield area.warning(

@@ -65,8 +65,8 @@ def examine(directory: BrokerDirectory) -> Iterator[Finding]:
 def _files(area: Area, directory: BrokerDirectory) -> Iterator[Finding]:
     if directory.leftovers:
         yield area.ok("left over", f"{some(directory.leftovers)}: the next start removes these files.")
-    torn = [each for each in directory.damages if each.last and not directory.clean]
-    broken = [each for each in directory.damages if each not in torn]
+    torn = [damage for damage in directory.damages if damage.last and not directory.clean]
+    broken = [damage for damage in directory.damages if damage not in torn]
     if torn:
         yield area.warning(
             "torn ends",

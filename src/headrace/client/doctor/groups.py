@@ -27,8 +27,8 @@ def between(before: Group, after: Group) -> GroupFacts:
         state=after.state,
         lag_before=before.total_lag,
         lag=after.total_lag,
-        committed_before=sum(each.committed or 0 for each in before.partitions),
-        committed=sum(each.committed or 0 for each in after.partitions),
+        committed_before=sum(partition.committed or 0 for partition in before.partitions),
+        committed=sum(partition.committed or 0 for partition in after.partitions),
     )
 
 
@@ -36,7 +36,7 @@ def examine(area: Area, groups: Sequence[GroupFacts]) -> Iterator[Finding]:
     """Yield findings about groups that fall behind, and groups without members."""
     stuck = [each for each in groups if each.members and each.lag and each.committed <= each.committed_before]
     growing = [each for each in groups if each.members and each not in stuck and each.lag > each.lag_before]
-    left = [each for each in groups if not each.members and each.lag]
+    left = [group for group in groups if not group.members and group.lag]
     if growing:
         yield area.warning(
             "lag",

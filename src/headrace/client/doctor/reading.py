@@ -58,7 +58,7 @@ def read_cluster(target: Target, http: Iterable[str] = ()) -> ClusterFacts:
     status = read_status(target)
     with Brokers(target, answer_s=SILENCE_S) as brokers:
         found = brokers.metadata()
-        up = {each.id for each in status.brokers if each.state == UP}
+        up = {broker.id for broker in status.brokers if broker.state == UP}
         # A silent broker delays only `read_status`.
         nodes = [node for node in nodes_of(found) if node.id in up]
         views = dict(_views(brokers, nodes))
@@ -111,7 +111,7 @@ def _views(brokers: Brokers, nodes: Iterable[Node]) -> Iterator[tuple[int, View]
                 node.id,
                 View(
                     controller=seen.controller_id,
-                    brokers=tuple(sorted(each.node_id for each in seen.brokers)),
+                    brokers=tuple(sorted(broker.node_id for broker in seen.brokers)),
                     leaders=frozenset((*partition, leader) for partition, leader in leaders_of(seen).items()),
                 ),
             )
@@ -142,8 +142,8 @@ def _broker_settings(brokers: Brokers, nodes: Iterable[Node]) -> dict[int, dict[
     }
     for node, answer in brokers.each(exchanges, SILENCE_S).items():
         for result in () if isinstance(answer, NoAnswer) else answer.results:
-            for each in result.configs:
-                values[node.id][each.name] = each.value or ""
+            for config in result.configs:
+                values[node.id][config.name] = config.value or ""
     return values
 
 
@@ -169,8 +169,8 @@ def _gateways(settings: Iterable[Mapping[str, str]]) -> Iterator[str]:
 
     Those with HTTPS are left out: the certificates that they need are not known here.
     """
-    for each in settings:
-        listener, advertised = each.get("http.listener"), each.get(ADVERTISED, "")
+    for setting in settings:
+        listener, advertised = setting.get("http.listener"), setting.get(ADVERTISED, "")
         if advertised.startswith("http://"):
             yield advertised
         elif listener and not advertised:

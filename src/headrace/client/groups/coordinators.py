@@ -140,15 +140,15 @@ def describe(node: Node, names: list[str], at: Connection) -> dict[str, Describe
         elif each.error_code not in _NOT_THIS_KIND:
             found[each.group_id] = _unanswered(each.error_code, each.error_message, each.group_id, at)
     rest = [name for name in names if name not in found]
-    for each in at.ask(DescribeGroupsRequest(groups=rest)).groups if rest else ():
-        if each.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-            found[each.group_id] = described(each.group_id, DEAD, "unknown", None, node)
-        elif each.error_code != ErrorCode.NONE:
-            found[each.group_id] = _unanswered(each.error_code, each.error_message, each.group_id, at)
-        elif each.protocol_type not in {"consumer", ""}:
-            raise ClientError(f"{each.group_id} is not a consumer group: its type is {each.protocol_type}")
+    for group in at.ask(DescribeGroupsRequest(groups=rest)).groups if rest else ():
+        if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+            found[group.group_id] = described(group.group_id, DEAD, "unknown", None, node)
+        elif group.error_code != ErrorCode.NONE:
+            found[group.group_id] = _unanswered(group.error_code, group.error_message, group.group_id, at)
+        elif group.protocol_type not in {"consumer", ""}:
+            raise ClientError(f"{group.group_id} is not a consumer group: its type is {group.protocol_type}")
         else:
-            found[each.group_id] = of_classic_group(each, node)
+            found[group.group_id] = of_classic_group(group, node)
     return found
 
 
@@ -156,7 +156,7 @@ def committed(_node: Node, names: list[str], at: Connection) -> dict[str, Offset
     groups = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in names]
     request = OffsetFetchRequest(groups=groups, topics=None)
     if at.version(request) >= _SEVERAL_GROUPS:
-        answers = {each.group_id: each for each in _ask_by_name(request, at).groups}
+        answers = {group.group_id: group for group in _ask_by_name(request, at).groups}
     else:
         answers = {name: _ask_by_name(OffsetFetchRequest(group_id=name, topics=None), at) for name in names}
     offsets: dict[str, Offsets | Unanswered] = {}
@@ -179,13 +179,13 @@ def commit(
     """Commit offsets for one group without members; GroupActive if it has members."""
     (name,) = names
     for topic in _ask_by_name(offset_commit_request(name, offsets), at).topics:
-        for each in topic.partitions:
-            if each.error_code == ErrorCode.UNKNOWN_MEMBER_ID:  # only members commit while there are any
+        for partition in topic.partitions:
+            if partition.error_code == ErrorCode.UNKNOWN_MEMBER_ID:  # only members commit while there are any
                 raise GroupActive(name)
-            if each.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            if partition.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise NoSuchTopic(topic.name)
-            if each.error_code != ErrorCode.NONE:
-                return {name: _unanswered(each.error_code, None, topic.name, at)}
+            if partition.error_code != ErrorCode.NONE:
+                return {name: _unanswered(partition.error_code, None, topic.name, at)}
     return {name: offsets}
 
 
@@ -195,11 +195,11 @@ def delete(_node: Node, names: list[str], at: Connection) -> dict[str, bool | Un
     A group that does not exist counts as deleted: an earlier attempt may have deleted it.
     """
     done: dict[str, bool | Unanswered] = {}
-    for each in at.ask(DeleteGroupsRequest(groups_names=names)).results:
-        if each.error_code == ErrorCode.NON_EMPTY_GROUP:
-            raise GroupActive(each.group_id)
-        deleted = each.error_code in {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND}
-        done[each.group_id] = deleted or _unanswered(each.error_code, None, each.group_id, at)
+    for result in at.ask(DeleteGroupsRequest(groups_names=names)).results:
+        if result.error_code == ErrorCode.NON_EMPTY_GROUP:
+            raise GroupActive(result.group_id)
+        deleted = result.error_code in {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND}
+        done[result.group_id] = deleted or _unanswered(result.error_code, None, result.group_id, at)
     return done
 
 

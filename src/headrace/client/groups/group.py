@@ -90,7 +90,7 @@ class Group(Described):
     @property
     def uncommitted(self) -> int:
         """How many partitions have no committed offset, and so no part in the lag."""
-        return sum(each.committed is None for each in self.partitions)
+        return sum(partition.committed is None for partition in self.partitions)
 
 
 def summary(found: Described) -> GroupSummary:
@@ -129,7 +129,7 @@ def lag_of(partitions: Iterable[Progress]) -> int | None:
     It is None if nothing is committed in them, or if the end of a partition with a committed offset is not
     known. A partition without a committed offset adds nothing.
     """
-    committed = [each for each in partitions if each.committed is not None]
+    committed = [partition for partition in partitions if partition.committed is not None]
     if not committed or any(each.lag is None for each in committed):
         return None
     return sum(each.lag or 0 for each in committed)
@@ -185,11 +185,11 @@ def of_consumer_group(found: consumer.DescribedGroup, node: Node) -> Described:
     """Return a group of the consumer protocol, whose assignment is the coordinator's."""
     members = (
         _member(
-            each,
-            each.instance_id,
-            ((of.topic_name, index) for of in each.assignment.topic_partitions for index in of.partitions),
+            member,
+            member.instance_id,
+            ((of.topic_name, index) for of in member.assignment.topic_partitions for index in of.partitions),
         )
-        for each in found.members
+        for member in found.members
     )
     return described(found.group_id, found.group_state, CONSUMER, found.assignor_name, node, members=members)
 

@@ -172,13 +172,13 @@ _hooks: Final[list[WeakMethod[Callable[[], None]]]] = []
 
 def call_after_fork(method: Callable[[], None]) -> None:
     """Call this method in every child that is forked from now on, while its object exists."""
-    _hooks[:] = [each for each in _hooks if each() is not None]
+    _hooks[:] = [hook for hook in _hooks if hook() is not None]
     _hooks.append(WeakMethod(method))
 
 
 def _forked() -> None:
-    for each in _hooks:
-        forked = each()
+    for hook in _hooks:
+        forked = hook()
         if forked is not None:
             forked()
 

@@ -84,13 +84,13 @@ class GroupReader(Consumer[bytes, bytes]):
             if self._stopping:
                 return
             if messages:
-                yield [record_of(each) for each in messages]
+                yield [record_of(message) for message in messages]
         self._store_ends()
 
     def done(self, records: Iterable[Record]) -> None:
         """Commit all up to these records soon; call it when they are processed."""
         self._offsets.store(
-            {TopicPartition(each.topic, each.partition or 0): each.offset + 1 for each in records}
+            {TopicPartition(record.topic, record.partition or 0): record.offset + 1 for record in records}
         )
 
     def stop(self) -> None:

@@ -107,7 +107,7 @@ def advertised(connection: ConnectionSettings) -> Advertised:
         node = nodes_of(found)[0]
         request = describe_configs_request(BROKER, [str(node.id)], [ADVERTISED])
         (answer,) = brokers.at(node.address, request).results
-        values = [each.value for each in answer.configs if each.name == ADVERTISED and each.value]
+        values = [config.value for config in answer.configs if config.name == ADVERTISED and config.value]
         return Advertised(url=values[0] if values else "", has_schemas=has_schemas)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from headrace.client.errors import ClientError
-from headrace.client.schemas.registry import Registered, Registry, RegistryError
+from headrace.client.schemas.registry import Registered, RegistryClient, RegistryError
 from headrace.registry.formats import InvalidSchema, Parsed, Reference, Schema, SchemaType, parse
 from headrace.registry.schema_ids import NoSchemaId, SchemaRef, format_ref, read_schema_id
 
@@ -61,7 +61,7 @@ class RecordSchemas:
     installed.
     """
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: RegistryClient) -> None:
         self.registry = registry
         self._codecs: dict[SchemaRef, _SchemaCodec | str] = {}  # a text says why there is none
         self._latest: dict[str, _SchemaCodec | None] = {}

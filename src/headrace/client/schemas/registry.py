@@ -79,7 +79,7 @@ class Registered:
     version: int | None = None
 
 
-class Registry:
+class RegistryClient:
     """Every call waits for the response; RegistryError if it is an error, Unreachable if there is none."""
 
     def __init__(

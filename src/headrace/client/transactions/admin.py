@@ -207,12 +207,12 @@ def _list(
 def _coordinators(transactional_ids: list[str], at: Connection) -> dict[str, Node | Unanswered]:
     request = FindCoordinatorRequest(key_type=_TRANSACTION, coordinator_keys=transactional_ids)
     return {
-        each.key: (
-            Node(each.node_id, each.host, each.port)
-            if each.error_code == ErrorCode.NONE
-            else unanswered(each.error_code, None, each.key, f"the broker at {at.address}")
+        coordinator.key: (
+            Node(coordinator.node_id, coordinator.host, coordinator.port)
+            if coordinator.error_code == ErrorCode.NONE
+            else unanswered(coordinator.error_code, None, coordinator.key, f"the broker at {at.address}")
         )
-        for each in at.ask(request).coordinators
+        for coordinator in at.ask(request).coordinators
     }
 
 
@@ -221,15 +221,15 @@ def _described(
 ) -> dict[str, Transaction | Unanswered | None]:
     found: dict[str, Transaction | Unanswered | None] = {}
     answer = at.ask(DescribeTransactionsRequest(transactional_ids=transactional_ids))
-    for each in answer.transaction_states:
-        if each.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-            found[each.transactional_id] = None
-        elif each.error_code != ErrorCode.NONE:
-            found[each.transactional_id] = unanswered(
-                each.error_code, None, each.transactional_id, f"broker {node.id}"
+    for transaction_state in answer.transaction_states:
+        if transaction_state.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            found[transaction_state.transactional_id] = None
+        elif transaction_state.error_code != ErrorCode.NONE:
+            found[transaction_state.transactional_id] = unanswered(
+                transaction_state.error_code, None, transaction_state.transactional_id, f"broker {node.id}"
             )
         else:
-            found[each.transactional_id] = transaction_of(each, node, now_ms)
+            found[transaction_state.transactional_id] = transaction_of(transaction_state, node, now_ms)
     return found
 
 

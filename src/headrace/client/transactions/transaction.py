@@ -53,7 +53,7 @@ class Transaction:
     @property
     def partitions(self) -> frozenset[TopicPartition]:
         return frozenset(
-            TopicPartition(each.topic, index) for each in self.topics for index in each.partitions
+            TopicPartition(topic.topic, index) for topic in self.topics for index in topic.partitions
         )
 
 
@@ -105,8 +105,8 @@ def transaction_of(found: described.TransactionState, node: Node, now_ms: int) -
         start_ms=start_ms,
         duration_ms=max(0, now_ms - (start_ms or 0)) if is_open else None,
         topics=tuple(
-            Enlisted(topic=each.topic, partitions=tuple(sorted(each.partitions)))
-            for each in sorted(found.topics, key=lambda each: each.topic)
+            Enlisted(topic=topic.topic, partitions=tuple(sorted(topic.partitions)))
+            for topic in sorted(found.topics, key=lambda each: each.topic)
         ),
     )
 

@@ -224,7 +224,7 @@ class Brokers:
             for topic in () if isinstance(answer, NoAnswer) else answer.topics:
                 if topic.partitions:
                     found.setdefault(topic.name, set()).update(
-                        each.partition_index for each in topic.partitions
+                        partition.partition_index for partition in topic.partitions
                     )
         return found
 
@@ -287,7 +287,7 @@ class Brokers:
 
     def _learn(self, answer: Any) -> None:
         if isinstance(answer, MetadataResponse):
-            self._learned = tuple(Address(each.host, each.port) for each in answer.brokers)
+            self._learned = tuple(Address(broker.host, broker.port) for broker in answer.brokers)
 
     def _is_silent(self, address: Address) -> bool:
         since = self._silent.get(address)
@@ -347,7 +347,7 @@ def read_lists(
 
 def leaderless(metadata: MetadataResponse, topic: str) -> Iterator[str]:
     """Yield a sentence if partitions of `topic` have no live leader, and so no coordinator."""
-    live = {each.node_id for each in metadata.brokers}
-    lost = sum(each.leader_id not in live for found in metadata.topics for each in found.partitions)
+    live = {broker.node_id for broker in metadata.brokers}
+    lost = sum(partition.leader_id not in live for found in metadata.topics for partition in found.partitions)
     if lost:
         yield f"{lost} of the partitions of {topic} have no leader"

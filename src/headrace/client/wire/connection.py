@@ -99,8 +99,8 @@ class Connection:
             if is_late and speaks_http(*address):
                 raise http_instead(str(address))
             self._versions = {
-                each.api_key: range(each.min_version, each.max_version + 1)
-                for each in self.receive(asked).api_keys
+                api_key.api_key: range(api_key.min_version, api_key.max_version + 1)
+                for api_key in self.receive(asked).api_keys
             }
             session_ms = security.authenticate(self.ask, str(address))
             self._ends_s = time.monotonic() + _USED_OF_SESSION * session_ms / 1000 if session_ms else math.inf

@@ -67,20 +67,20 @@ def metadata_request(topics: Iterable[str] | None = (), *, create: bool = False)
 
 def nodes_of(found: MetadataResponse) -> list[Node]:
     """Return the registered brokers; one of them may have died a moment ago."""
-    return [Node(each.node_id, each.host, each.port) for each in found.brokers]
+    return [Node(broker.node_id, broker.host, broker.port) for broker in found.brokers]
 
 
 def addresses_by_id(found: MetadataResponse) -> dict[int, Address]:
     """Return the address of each registered broker."""
-    return {each.node_id: Address(each.host, each.port) for each in found.brokers}
+    return {broker.node_id: Address(broker.host, broker.port) for broker in found.brokers}
 
 
 def leaders_of(found: MetadataResponse) -> dict[TopicPartition, int]:
     """Return the leader of each partition; NO_LEADER where it has none."""
     return {
-        TopicPartition(topic.name or "", each.partition_index): each.leader_id
+        TopicPartition(topic.name or "", partition.partition_index): partition.leader_id
         for topic in found.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     }
 
 
@@ -110,9 +110,9 @@ def listed_offsets(
 ) -> dict[TopicPartition, list_offsets.ListOffsetsPartitionResponse]:
     """Return the answer for each partition."""
     return {
-        TopicPartition(topic.name, each.partition_index): each
+        TopicPartition(topic.name, partition.partition_index): partition
         for topic in found.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     }
 
 

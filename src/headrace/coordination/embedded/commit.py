@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol
 
 from headrace.coordination.embedded.journal import Journal
-from headrace.coordination.embedded.state import Image, State
+from headrace.coordination.embedded.state import CoordinatorState, Image
 from headrace.coordination.embedded.txns import Entry, encode_entry
 
 SNAPSHOT_AT_STOP: Final = 1_000  # entries: replaying fewer is faster than writing a snapshot
@@ -47,7 +47,7 @@ class GroupCommit:
 
     def __init__(self, journal: Journal, on_failure: Callable[[BaseException], None]) -> None:
         self._journal = journal
-        self._state: State = journal.state
+        self._state: CoordinatorState = journal.state
         self._on_failure = on_failure
         self._loop = asyncio.get_running_loop()
         self._disk = ThreadPoolExecutor(1, "coordinator-log")

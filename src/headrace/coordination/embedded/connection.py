@@ -31,7 +31,7 @@ MAX_UNSENT_BYTES: Final = 16 << 20  # of events: replies are limited earlier
 logger = logging.getLogger(__name__)
 
 
-class Connection(asyncio.Protocol):
+class ZooKeeperConnection(asyncio.Protocol):
     def __init__(self, host: "Coordinator") -> None:
         self._host = host
         self._buffer = bytearray()

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from headrace.coordination.embedded import acl as access
 from headrace.coordination.embedded.acl import Identity
 from headrace.coordination.embedded.errors import ErrorCode, KeeperError
-from headrace.coordination.embedded.node import Node, changes, int32
+from headrace.coordination.embedded.node import Znode, changes, int32
 from headrace.coordination.embedded.paths import SPECIAL, check_parent, check_path
 from headrace.coordination.embedded.requests import Check, Create, Delete, Multi, SetAcl, SetData, Write
 from headrace.coordination.embedded.txns import (
@@ -33,7 +33,7 @@ class Requester(NamedTuple):
 class Nodes(Protocol):
     """The tree, or a draft of it."""
 
-    def get(self, path: str, /) -> Node | None: ...
+    def get(self, path: str, /) -> Znode | None: ...
 
 
 class MultiFailed(Exception):
@@ -73,9 +73,9 @@ class Draft:
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        self._changed: dict[str, Node | None] = {}
+        self._changed: dict[str, Znode | None] = {}
 
-    def get(self, path: str, /) -> Node | None:
+    def get(self, path: str, /) -> Znode | None:
         return self._changed[path] if path in self._changed else self._nodes.get(path)
 
     def apply(self, txn: NodeTxn) -> None:
@@ -159,7 +159,7 @@ def decide(request: Write, nodes: Nodes, requester: Requester) -> NodeTxn:
     return _DECISIONS[type(request)](request, nodes, requester)
 
 
-def _existing(path: str, nodes: Nodes) -> Node:
+def _existing(path: str, nodes: Nodes) -> Znode:
     node = nodes.get(path)
     if node is None:
         raise KeeperError(ErrorCode.NO_NODE, path)

@@ -9,7 +9,7 @@ from headrace.coordination.embedded.acl import masked
 from headrace.coordination.embedded.decide import MultiFailed, decide, decide_multi
 from headrace.coordination.embedded.errors import ErrorCode, KeeperError, MalformedRequest
 from headrace.coordination.embedded.jute import INT, NULL, Reader, buffer, frame, string, vector
-from headrace.coordination.embedded.node import Node
+from headrace.coordination.embedded.node import Znode
 from headrace.coordination.embedded.requests import (
     HEADER,
     Auth,
@@ -191,14 +191,14 @@ def _unknown(_service: Service, _client: Client, _op: Op, _request: Empty) -> by
 _UNKNOWN: Final[tuple[Op, Handler]] = (Op.PING, _unknown)  # like a ping, it has no fields
 
 
-def _node(service: Service, path: str) -> Node:
+def _node(service: Service, path: str) -> Znode:
     node = service.state.tree.nodes.get(path)
     if node is None:
         raise KeeperError(ErrorCode.BAD_ARGUMENTS if "\x00" in path else ErrorCode.NO_NODE, path)
     return node
 
 
-def _readable(service: Service, client: Client, path: str, permission: int = access.READ) -> Node:
+def _readable(service: Service, client: Client, path: str, permission: int = access.READ) -> Znode:
     node = _node(service, path)
     access.require(node.acl, permission, client.requester.identities, path)
     return node

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.coordination.embedded.snapshot import read_snapshot, write_snapshot
-from headrace.coordination.embedded.state import Image, State
+from headrace.coordination.embedded.state import CoordinatorState, Image
 from headrace.coordination.embedded.txnlog import TEMPORARY, LogFile, Scan, Scanned
 from headrace.coordination.errors import CorruptJournal, JournalInUse
 
@@ -83,10 +83,10 @@ class Journal:
         self._file.close()
         os.close(self._lock)
 
-    def _recover(self, tick_ms: int) -> tuple[State, LogFile, int]:
+    def _recover(self, tick_ms: int) -> tuple[CoordinatorState, LogFile, int]:
         for leftover in self.directory.glob(f"*{TEMPORARY}"):
             leftover.unlink()
-        state = State(tick_ms, self._newest_image())
+        state = CoordinatorState(tick_ms, self._newest_image())
         snapshot_zxid = state.zxid
         logs = self._numbers(LOG)
         # The last file that starts at or before the snapshot, and all after it.
@@ -116,7 +116,7 @@ class Journal:
                 logger.warning("%s; recovering from an older snapshot", error)
         return None
 
-    def _replay(self, path: Path, state: State) -> Scanned:
+    def _replay(self, path: Path, state: CoordinatorState) -> Scanned:
         scan = Scan(path)
         for entry in scan.entries():
             if entry.zxid <= state.zxid:

@@ -11,7 +11,7 @@ from headrace.coordination.embedded.txns import ChangeAcl, ChangeData, CreateNod
 STAT: Final = Struct(">qqqqiiiqiiq")
 
 
-class Node(NamedTuple):
+class Znode(NamedTuple):
     """The content of a znode except its path; `cversion` counts the children ever created."""
 
     data: bytes | None
@@ -53,10 +53,10 @@ def int32(number: int) -> int:
     return (number + 0x80000000 & 0xFFFFFFFF) - 0x80000000
 
 
-Changes = list[tuple[str, Node | None]]
+Changes = list[tuple[str, Znode | None]]
 
 
-def changes(txn: NodeTxn, node_at: Callable[[str], Node | None], zxid: int, time_ms: int) -> Changes:
+def changes(txn: NodeTxn, node_at: Callable[[str], Znode | None], zxid: int, time_ms: int) -> Changes:
     """Return the changed paths and their new nodes, None for a deleted one; a parent precedes its child."""
     match txn:
         case ChangeData():
@@ -82,9 +82,9 @@ def changes(txn: NodeTxn, node_at: Callable[[str], Node | None], zxid: int, time
     return []  # a check
 
 
-def _with_data(node: Node, txn: ChangeData, zxid: int, time_ms: int) -> Node:
+def _with_data(node: Znode, txn: ChangeData, zxid: int, time_ms: int) -> Znode:
     # Without `_replace`, which is four times slower: this is the most frequent write.
-    return Node(
+    return Znode(
         txn.data,
         node.acl,
         node.czxid,
@@ -100,10 +100,10 @@ def _with_data(node: Node, txn: ChangeData, zxid: int, time_ms: int) -> Node:
     )
 
 
-def _new(txn: CreateNode, zxid: int, time_ms: int) -> Node:
-    return Node(txn.data, txn.acl, zxid, zxid, time_ms, time_ms, 0, 0, 0, txn.owner, zxid, 0)
+def _new(txn: CreateNode, zxid: int, time_ms: int) -> Znode:
+    return Znode(txn.data, txn.acl, zxid, zxid, time_ms, time_ms, 0, 0, 0, txn.owner, zxid, 0)
 
 
-def _there(node: Node | None, txn: NodeTxn) -> Node:
+def _there(node: Znode | None, txn: NodeTxn) -> Znode:
     assert node is not None, f"{txn} needs a node that does not exist"
     return node

@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from headrace.coordination.embedded.authentication import Authentication
 from headrace.coordination.embedded.commit import GroupCommit
-from headrace.coordination.embedded.connection import Connection
+from headrace.coordination.embedded.connection import ZooKeeperConnection
 from headrace.coordination.embedded.four_letter_words import SRVR, WORDS
 from headrace.coordination.embedded.journal import Journal
 from headrace.coordination.embedded.service import Service
@@ -62,7 +62,7 @@ class Coordinator:
         self.authentication = authentication or Authentication()
         self._tls = tls
         self._context: ReloadingContext | None = None
-        self.connections: dict[Connection, None] = {}
+        self.connections: dict[ZooKeeperConnection, None] = {}
         self._journal: Journal
         self._server: Acceptor
         self._reaper: asyncio.Task[None]
@@ -113,9 +113,9 @@ class Coordinator:
         try:
             sockets = await bind_all(self.host, self.port)
             if self._context is None:
-                self._server = PlainServer(sockets, lambda: Connection(self))
+                self._server = PlainServer(sockets, lambda: ZooKeeperConnection(self))
             else:
-                self._server = TlsServer(sockets, lambda: Connection(self), self._context)
+                self._server = TlsServer(sockets, lambda: ZooKeeperConnection(self), self._context)
             await self._server.start_serving()
         except BaseException:
             await self.commit.stop()
@@ -160,7 +160,7 @@ class Coordinator:
 
     # Called by connections
 
-    def admits(self, connection: Connection) -> bool:
+    def admits(self, connection: ZooKeeperConnection) -> bool:
         if len(self.connections) >= self.max_connections:
             logger.warning("refused %s: there are %d connections", connection.address, len(self.connections))
             return False
@@ -173,7 +173,7 @@ class Coordinator:
         self.connections[connection] = None
         return True
 
-    def lost(self, connection: Connection) -> None:
+    def lost(self, connection: ZooKeeperConnection) -> None:
         self.connections.pop(connection, None)
 
     def four_letter_word(self, word: bytes) -> str | None:

@@ -13,7 +13,7 @@ from headrace.coordination.embedded.authentication import Authentication
 from headrace.coordination.embedded.decide import Requester
 from headrace.coordination.embedded.jute import buffer, frame, string
 from headrace.coordination.embedded.requests import Connect
-from headrace.coordination.embedded.state import MAX_SESSIONS, State
+from headrace.coordination.embedded.state import MAX_SESSIONS, CoordinatorState
 from headrace.coordination.embedded.tree import Applied, EventType
 from headrace.coordination.embedded.txns import CloseSession, Entry, OpenSession, Txn
 from headrace.coordination.embedded.watches import Watches
@@ -49,7 +49,7 @@ class Service:
 
     def __init__(
         self,
-        state: State,
+        state: CoordinatorState,
         *,
         write: Callable[[Entry], None],
         wall_ms: Callable[[], int],

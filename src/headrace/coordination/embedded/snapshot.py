@@ -11,7 +11,7 @@ from typing import Final
 
 from headrace.coordination.embedded.errors import MalformedRequest
 from headrace.coordination.embedded.jute import Reader, buffer, string
-from headrace.coordination.embedded.node import Node
+from headrace.coordination.embedded.node import Znode
 from headrace.coordination.embedded.state import Image
 from headrace.coordination.embedded.txnlog import TEMPORARY
 from headrace.coordination.embedded.txns import decode_acl, encode_acl
@@ -61,7 +61,7 @@ def read_snapshot(path: Path) -> Image:
             session_id, timeout_ms = reader.unpack(_SESSION)
             sessions.append((session_id, timeout_ms, reader.buffer() or b""))
         nodes = {
-            reader.string(): Node(reader.buffer(), decode_acl(reader), *reader.unpack(_NODE))
+            reader.string(): Znode(reader.buffer(), decode_acl(reader), *reader.unpack(_NODE))
             for _ in range(node_count)
         }
     except MalformedRequest as error:

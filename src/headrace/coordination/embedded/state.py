@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple
 
-from headrace.coordination.embedded.node import Node
+from headrace.coordination.embedded.node import Znode
 from headrace.coordination.embedded.tree import Applied, Tree
 from headrace.coordination.embedded.txns import CloseSession, DeleteNode, Entry, OpenSession, Several
 
@@ -82,7 +82,7 @@ class Sessions:
             session.deadline_ms = now_ms + session.timeout_ms
 
     def expired(self, now_ms: float) -> list[int]:
-        return [each.session_id for each in self._sessions.values() if each.deadline_ms <= now_ms]
+        return [session.session_id for session in self._sessions.values() if session.deadline_ms <= now_ms]
 
 
 class Image(NamedTuple):
@@ -91,10 +91,10 @@ class Image(NamedTuple):
     zxid: int
     last_session_id: int
     sessions: list[tuple[int, int, bytes]]  # id, timeout, password
-    nodes: dict[str, Node]
+    nodes: dict[str, Znode]
 
 
-class State:
+class CoordinatorState:
     def __init__(self, tick_ms: int, image: Image | None = None) -> None:
         self.sessions = Sessions(tick_ms)
         self.tree = Tree()

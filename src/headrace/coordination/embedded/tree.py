@@ -5,7 +5,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from headrace.coordination.embedded.acl import OPEN, READ_ONLY, AclList
-from headrace.coordination.embedded.node import Node, changes
+from headrace.coordination.embedded.node import Znode, changes
 from headrace.coordination.embedded.paths import ROOT, parent_of
 from headrace.coordination.embedded.txns import ChangeData, CreateNode, DeleteNode, NodeTxn
 
@@ -31,7 +31,7 @@ class Applied(NamedTuple):
     """The result of a transaction: the node at its path, for the reply, and the events."""
 
     txn: NodeTxn
-    node: Node | None
+    node: Znode | None
     events: tuple[Event, ...]
 
 
@@ -39,7 +39,7 @@ class Tree:
     """Every node by path, the children of each, and the ephemeral nodes of each session."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, Znode] = {}
         self._children: dict[str, dict[str, None]] = {}  # used as ordered sets
         self._ephemerals: dict[int, dict[str, None]] = {}
         for path, acl, children in (
@@ -48,12 +48,12 @@ class Tree:
             ("/zookeeper/quota", OPEN, 0),
             ("/zookeeper/config", READ_ONLY, 0),
         ):
-            self.nodes[path] = Node(b"", acl, 0, 0, 0, 0, 0, 0, 0, 0, 0, children)
+            self.nodes[path] = Znode(b"", acl, 0, 0, 0, 0, 0, 0, 0, 0, 0, children)
         self._index(self.nodes)
         self.data_bytes = _size_of(self.nodes)  # of all paths and data
 
     @classmethod
-    def of(cls, nodes: dict[str, Node]) -> "Tree":
+    def of(cls, nodes: dict[str, Znode]) -> "Tree":
         """Return the tree with exactly these nodes, from a snapshot."""
         tree = cls()
         tree._children.clear()
@@ -111,7 +111,7 @@ class Tree:
         if owner:
             self._ephemerals.setdefault(owner, {})[path] = None
 
-    def _events(self, txn: NodeTxn, before: Node | None) -> tuple[Event, ...]:
+    def _events(self, txn: NodeTxn, before: Znode | None) -> tuple[Event, ...]:
         path = txn.path
         match txn:
             case ChangeData():
@@ -127,9 +127,9 @@ class Tree:
         return own, Event(EventType.CHILDREN_CHANGED, parent, self.nodes[parent].acl)
 
 
-def _size(path: str, node: Node | None) -> int:
+def _size(path: str, node: Znode | None) -> int:
     return 0 if node is None else len(path) + len(node.data or b"")
 
 
-def _size_of(nodes: dict[str, Node]) -> int:
+def _size_of(nodes: dict[str, Znode]) -> int:
     return sum(_size(path, node) for path, node in nodes.items())

@@ -39,7 +39,7 @@ CONSUMER: str = "consumer"
 """The protocol type of consumers. The coordinator can decode the subscriptions of such members."""
 
 
-class State(Enum):
+class ClassicState(Enum):
     """The state of a classic group. The values are Kafka's names, which DescribeGroups returns."""
 
     EMPTY = "Empty"
@@ -49,10 +49,12 @@ class State(Enum):
 
 
 TRANSITIONS: Final = {
-    State.EMPTY: {State.PREPARING, State.STABLE, State.EMPTY},  # the last two when records are loaded
-    State.PREPARING: {State.COMPLETING, State.EMPTY},
-    State.COMPLETING: {State.STABLE, State.PREPARING, State.EMPTY},
-    State.STABLE: {State.PREPARING, State.EMPTY, State.STABLE},  # a static member was replaced
+    # STABLE and EMPTY follow when records are loaded.
+    ClassicState.EMPTY: {ClassicState.PREPARING, ClassicState.STABLE, ClassicState.EMPTY},
+    ClassicState.PREPARING: {ClassicState.COMPLETING, ClassicState.EMPTY},
+    ClassicState.COMPLETING: {ClassicState.STABLE, ClassicState.PREPARING, ClassicState.EMPTY},
+    # STABLE follows when a static member was replaced.
+    ClassicState.STABLE: {ClassicState.PREPARING, ClassicState.EMPTY, ClassicState.STABLE},
 }
 
 
@@ -85,7 +87,7 @@ class ClassicGroup:
     record_keys: ClassVar[Collection[type[Message]]] = (GroupMetadataKey,)
 
     group_id: str
-    state: State = State.EMPTY
+    state: ClassicState = ClassicState.EMPTY
     generation: int = 0
     protocol_type: str | None = None  # None: the group only commits offsets
     protocol_name: str | None = None
@@ -102,7 +104,7 @@ class ClassicGroup:
 
     @property
     def is_empty(self) -> bool:
-        return self.state is State.EMPTY
+        return self.state is ClassicState.EMPTY
 
     @property
     def is_unused(self) -> bool:
@@ -127,7 +129,7 @@ class ClassicGroup:
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
         """Return whether every member supports one of `protocols`."""
-        if self.state is State.EMPTY:
+        if self.state is ClassicState.EMPTY:
             return bool(protocol_type and protocols)
         common = self._common_protocols()
         # All members may have left in PREPARING: the next member may then support any protocol.
@@ -164,7 +166,7 @@ class ClassicGroup:
         if commit.generation < 0 and not commit.member_id and commit.instance_id is None:
             raise UnknownMember(f"group {self.group_id!r} has members: only members may commit offsets")
         self.check_transactional_commit(commit)
-        if self.state is State.COMPLETING:
+        if self.state is ClassicState.COMPLETING:
             raise RebalanceInProgress(f"group {self.group_id!r} is rebalancing and has no assignment yet")
 
     def check_transactional_commit(self, commit: Commit) -> None:
@@ -192,11 +194,11 @@ class ClassicGroup:
             return committed_ms
         if self.is_empty:
             return self.state_timestamp_ms if self.state_timestamp_ms >= 0 else committed_ms
-        if self.state is State.STABLE and self.uses_consumer_protocol and self.subscribed is not None:
+        if self.state is ClassicState.STABLE and self.uses_consumer_protocol and self.subscribed is not None:
             return committed_ms
         return None
 
-    def move_to(self, state: State) -> None:
+    def move_to(self, state: ClassicState) -> None:
         check_transition(TRANSITIONS, self.state, state, f"group {self.group_id!r}")
         self.state = state
 
@@ -252,7 +254,7 @@ class ClassicGroup:
         self.generation += 1
         self.protocol_name = self.choose_protocol()
         self.subscribed = self._read_subscriptions()
-        self.move_to(State.COMPLETING)
+        self.move_to(ClassicState.COMPLETING)
 
     def _read_subscriptions(self) -> frozenset[str] | None:
         if not self.members:
@@ -334,5 +336,5 @@ class ClassicGroup:
             self.members[member.member_id] = member
             if member.instance_id is not None:
                 self.instances[member.instance_id] = member.member_id
-        self.move_to(State.STABLE if self.members else State.EMPTY)
+        self.move_to(ClassicState.STABLE if self.members else ClassicState.EMPTY)
         self.subscribed = self._read_subscriptions()

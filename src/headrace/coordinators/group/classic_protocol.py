@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from headrace.coordinators.decision import Waiter
 from headrace.coordinators.errors import CoordinatorError
-from headrace.coordinators.group.classic import ClassicGroup, ClassicMember, State
+from headrace.coordinators.group.classic import ClassicGroup, ClassicMember, ClassicState
 from headrace.coordinators.group.decision import (
     Answer,
     Decision,
@@ -75,9 +75,13 @@ class ClassicGroupKind:
             member = group.check_member(join.member_id, join.instance_id)
             changed = list(member.protocols) != list(join.protocols)
             leads = group.leader == member.member_id
-            if group.state is State.EMPTY:
+            if group.state is ClassicState.EMPTY:
                 raise UnknownMember(f"group {group.group_id!r} is empty")
-            if group.state is State.PREPARING or changed or (group.state is State.STABLE and leads):
+            if (
+                group.state is ClassicState.PREPARING
+                or changed
+                or (group.state is ClassicState.STABLE and leads)
+            ):
                 # A leader rejoins a stable group when the assignment has to change, e.g. for new partitions.
                 self._update(member, join, waiter, decision)
                 self.rebalance(group, decision)
@@ -86,9 +90,9 @@ class ClassicGroupKind:
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
         member, max_size = group.members.get(member_id), self._context.limits.max_size
-        if group.state is State.EMPTY:
+        if group.state is ClassicState.EMPTY:
             return True
-        if group.state is State.PREPARING:
+        if group.state is ClassicState.PREPARING:
             joining = sum(other.joining is not None for other in group.members.values())
             return (member is not None and member.joining is not None) or joining < max_size
         return member is not None or len(group.members) < max_size
@@ -128,7 +132,7 @@ class ClassicGroupKind:
             joining=waiter,
             is_new=True,
         )
-        if group.state is State.PREPARING:
+        if group.state is ClassicState.PREPARING:
             group.gained_member = True
         group.add(member, join.protocol_type)
         # A new member may fail before its first heartbeat; this timeout bounds the wait for it.
@@ -158,7 +162,7 @@ class ClassicGroupKind:
         group.unsynced.discard(old_id)
         self._update(member, join, waiter, decision)
         self._restart_session(group, member, decision.now_ms)
-        if group.state is State.STABLE and group.choose_protocol() == group.protocol_name:
+        if group.state is ClassicState.STABLE and group.choose_protocol() == group.protocol_name:
             assignments = {other.member_id: other.assignment for other in group.members.values()}
             decision.records.append(group.record(assignments, decision.now_ms))
             member.joining = None
@@ -170,7 +174,7 @@ class ClassicGroupKind:
                 # before the replacement: for a static leader, its former member id.
                 joined = joined._replace(leader=led_before or "", members=())
             decision.replies.append((waiter, joined))
-        elif group.state is State.COMPLETING:
+        elif group.state is ClassicState.COMPLETING:
             # The leader may know the old member id already, and would assign partitions to it.
             self._prepare_rebalance(group, decision)
         else:
@@ -180,14 +184,14 @@ class ClassicGroupKind:
 
     def rebalance(self, group: ClassicGroup, decision: Decision) -> None:
         """Begin a rebalance, or continue the one in progress."""
-        if group.state is State.PREPARING:
+        if group.state is ClassicState.PREPARING:
             self._complete_if_all_joined(group, decision)
         else:
             self._prepare_rebalance(group, decision)
 
     def _prepare_rebalance(self, group: ClassicGroup, decision: Decision) -> None:
         """Wait for all members to rejoin, at most for the longest rebalance timeout of a member."""
-        if group.state is State.COMPLETING:
+        if group.state is ClassicState.COMPLETING:
             rebalancing = RebalanceInProgress(f"group {group.group_id!r} is rebalancing: rejoin")
             for member in group.members.values():
                 if member.syncing is not None:
@@ -196,8 +200,8 @@ class ClassicGroupKind:
                     self._restart_session(group, member, decision.now_ms)
         group.unsynced.clear()
         self._deadlines.clear(Timer(TimerKind.SYNC, group.group_id))
-        was_empty = group.state is State.EMPTY
-        group.move_to(State.PREPARING)
+        was_empty = group.state is ClassicState.EMPTY
+        group.move_to(ClassicState.PREPARING)
         if was_empty:
             delay = self._context.limits.initial_rebalance_delay_ms
             self._remaining_delay_ms[group.group_id] = max(group.rebalance_timeout_ms - delay, 0)
@@ -220,7 +224,7 @@ class ClassicGroupKind:
 
     def _expire_join(self, group: ClassicGroup, decision: Decision) -> None:
         """Complete the join phase with the members that have joined, or extend a new group's delay."""
-        if group.state is not State.PREPARING:
+        if group.state is not ClassicState.PREPARING:
             return
         remaining = self._remaining_delay_ms.get(group.group_id, 0)
         if group.gained_member and remaining:
@@ -282,17 +286,17 @@ class ClassicGroupKind:
         ):
             if requested is not None and actual is not None and requested != actual:
                 raise InconsistentProtocol(f"group {group.group_id!r} uses {actual!r}, not {requested!r}")
-        if group.state is State.EMPTY:
+        if group.state is ClassicState.EMPTY:
             raise UnknownMember(f"group {group.group_id!r} is empty")
-        if group.state is State.PREPARING:
+        if group.state is ClassicState.PREPARING:
             raise RebalanceInProgress(f"group {group.group_id!r} is rebalancing: rejoin")
         leads = member.member_id == group.leader
-        if group.state is State.COMPLETING and leads:
+        if group.state is ClassicState.COMPLETING and leads:
             self._check_size(group, sync.assignments)
         group.unsynced.discard(member.member_id)
         if not group.unsynced:
             self._deadlines.clear(Timer(TimerKind.SYNC, group.group_id))
-        if group.state is State.STABLE:
+        if group.state is ClassicState.STABLE:
             synced = Synced(group.protocol_type, group.protocol_name, member.assignment)
             decision.replies.append((waiter, synced))
             self._restart_session(group, member, decision.now_ms)
@@ -335,16 +339,16 @@ class ClassicGroupKind:
     ) -> None:
         member = group.check_member(member_id, instance_id)
         group.check_generation(generation)
-        if group.state is State.EMPTY:
+        if group.state is ClassicState.EMPTY:
             raise UnknownMember(f"group {group.group_id!r} is empty")
         self._restart_session(group, member, now_ms)
-        if group.state is State.PREPARING:
+        if group.state is ClassicState.PREPARING:
             raise RebalanceInProgress(f"group {group.group_id!r} is rebalancing: rejoin")
 
     def committed(self, group: ClassicGroup, member_id: str, now_ms: int) -> None:
         """Extend the member's session after an OffsetCommit, which counts as a heartbeat."""
         member = group.members.get(member_id)
-        if member is not None and group.state in {State.STABLE, State.PREPARING}:
+        if member is not None and group.state in {ClassicState.STABLE, ClassicState.PREPARING}:
             self._restart_session(group, member, now_ms)
 
     def expire(self, group: ClassicGroup, timer: Timer, decision: Decision) -> None:
@@ -353,7 +357,7 @@ class ClassicGroupKind:
             self._expire_session(group, timer.member_id, decision)
         elif timer.kind is TimerKind.JOIN:
             self._expire_join(group, decision)
-        elif timer.kind is TimerKind.SYNC and group.state in {State.COMPLETING, State.STABLE}:
+        elif timer.kind is TimerKind.SYNC and group.state in {ClassicState.COMPLETING, ClassicState.STABLE}:
             late = sorted(group.unsynced)
             for member_id in late:
                 self._remove_member(group, member_id)
@@ -364,7 +368,7 @@ class ClassicGroupKind:
         """Remove a member whose session timeout has passed, unless it waits for a response of ours."""
         if member_id in group.pending:
             group.remove(member_id)
-            if group.state is State.PREPARING:
+            if group.state is ClassicState.PREPARING:
                 self._complete_if_all_joined(group, decision)
             return
         member = group.members.get(member_id)
@@ -408,9 +412,9 @@ class ClassicGroupKind:
         self._remove_member(group, member_id)
 
     def _rebalance_after_removal(self, group: ClassicGroup, decision: Decision) -> None:
-        if group.state in {State.STABLE, State.COMPLETING}:
+        if group.state in {ClassicState.STABLE, ClassicState.COMPLETING}:
             self._prepare_rebalance(group, decision)
-        elif group.state is State.PREPARING:
+        elif group.state is ClassicState.PREPARING:
             self._complete_if_all_joined(group, decision)
 
     # -- common --------------------------------------------------------------------------------

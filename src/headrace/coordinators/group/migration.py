@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from headrace.coordinators.group.assignors import Assignment
-from headrace.coordinators.group.classic import CONSUMER, ClassicGroup, ClassicMember, State
+from headrace.coordinators.group.classic import CONSUMER, ClassicGroup, ClassicMember, ClassicState
 from headrace.coordinators.group.consumer import (
     ClassicMetadata,
     ConsumerGroup,
@@ -94,7 +94,7 @@ def downgrade(group: ConsumerGroup, topics: Topics, now_ms: int) -> list[GroupRe
 
     The classic group is stable, its generation is the group epoch, and its assignment is the target.
     """
-    classic = ClassicGroup(group.group_id, State.STABLE, group.epoch)
+    classic = ClassicGroup(group.group_id, ClassicState.STABLE, group.epoch)
     for member in group.members.values():
         assert member.classic is not None, f"{member.member_id} does not use the classic protocol"
         classic.add(

@@ -1,12 +1,17 @@
 """Search of the messages of a topic: by offset, time, key or text, or the newest."""
 
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from threading import Event
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.requests import ClientDisconnect
 
 from headrace.client.errors import ClientError
 from headrace.client.records.following import read_positions, written
@@ -14,7 +19,7 @@ from headrace.client.records.one_by_one import Record, Start
 from headrace.client.records.scanning import Bounds, Scan, scan
 from headrace.client.serializers.codecs.plain_json import write_json
 from headrace.gateway.admin.display import RecordFilter, message_of
-from headrace.gateway.problems import answers, bad_request
+from headrace.gateway.problems import Problem, answers, bad_request, code_of, printable
 from headrace.gateway.rest.bodies import INT64, PartitionQuery, TopicName
 from headrace.gateway.rest.hub import Hub, HubDep
 
@@ -23,7 +28,12 @@ router = APIRouter(tags=["messages"])
 SCANNED_BYTES: Final = 256 * 1024 * 1024  # most bytes that a search scans
 SHOWN_BYTES: Final = 8 * 1024 * 1024  # of JSON, after which a response has no further message
 MAX_VALUE_BYTES: Final = 16 * 1024 * 1024
-
+PROGRESS_S: Final = 0.2  # between two events about the progress of a search
+EVENT_HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
+EVENT_ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
+    **answers(400, 404, 429, 503),
+}
 
 ExpressionQuery = Annotated[
     str | None,
@@ -88,8 +98,16 @@ class Search:
         self.searched: tuple[int, ...] = ()  # after `run`: the others
         self.filter_error = ""  # after `run`: why the filter could not be applied to a message
 
-    def run(self, hub: Hub, topic: str, cancelled: Event) -> Scan[bytes]:
+    def run(
+        self,
+        hub: Hub,
+        topic: str,
+        cancelled: Event,
+        on_event: Callable[[bytes, bytes], None] = lambda _kind, _data: None,
+    ) -> Scan[bytes]:
         """Return every message found, as JSON. It blocks until it is cancelled, so it is for a thread.
+
+        `on_event` is called with each `message` as soon as it is found, and with the `progress`.
 
         Messages become JSON at once, and their size is counted as such: a few bytes may decode to a large
         value.
@@ -100,6 +118,7 @@ class Search:
             nonlocal written_bytes
             message = write_json(message_of(record, self.max_value_bytes, hub.schemas.show, raw=self.raw))
             written_bytes += len(message)
+            on_event(b"message", message)
             return message
 
         match = hub.match(self.filter)
@@ -111,11 +130,26 @@ class Search:
         selecting = RecordFilter(
             self.key, self.text, hub.schemas.show, match, partial(hub.schemas.show, numbers=True)
         )
+        progress = {"messages": 0, "size_bytes": 0}
+        told_s = time.monotonic()
+
+        def select(records: Sequence[Record]) -> list[bool]:
+            nonlocal told_s
+            selected = selecting.select(records)
+            progress["messages"] += len(records)
+            progress["size_bytes"] += sum(
+                len(record.key or b"") + len(record.value or b"") for record in records
+            )
+            if time.monotonic() - told_s >= PROGRESS_S:
+                told_s = time.monotonic()
+                on_event(b"progress", write_json(progress))
+            return selected
+
         found = scan(
             hub.reach.connection,
             topic,
             self.start,
-            select=selecting.select,
+            select=select,
             keep=to_json,
             is_full=lambda: written_bytes >= SHOWN_BYTES,
             bounds=replace(self.bounds, cancelled=cancelled),
@@ -151,15 +185,59 @@ async def messages(
     """
     await hub.topics.check(name, search.partition)
     found = await hub.search(request, partial(search.run, hub, name))
-    about = {
-        "topic": name,
-        "scanned": {"messages": found.records, "size_bytes": found.size_bytes, "took_ms": found.took_ms},
-        "stopped_by": found.stopped_by,
-        "next": written(found.next_offsets),
-        "offline": search.offline,
-        "filter_error": search.filter_error,
-    }
-    messages_json = b",".join(found.found)
-    return Response(
-        b'%b,"messages":[%b]}' % (write_json(about)[:-1], messages_json), media_type="application/json"
+    about, messages_json = _about(name, search, found), b",".join(found.found)
+    return Response(b'%b,"messages":[%b]}' % (about[:-1], messages_json), media_type="application/json")
+
+
+@router.get("/topics/{name}/messages/stream", response_class=StreamingResponse, responses=EVENT_ANSWERS)
+async def stream(
+    name: TopicName, request: Request, search: Annotated[Search, Depends()], hub: HubDep
+) -> StreamingResponse:
+    """Search with the same parameters, and send server-sent events meanwhile: a `message` for each that is
+    found, `progress` with the messages and bytes that were scanned, and at the end `done`, with the fields of
+    a search's response except the messages, or `error`.
+    """
+    await hub.topics.check(name, search.partition)
+    events = _events(hub, name, search, request)
+    return StreamingResponse(events, media_type="text/event-stream", headers=EVENT_HEADERS)
+
+
+async def _events(hub: Hub, topic: str, search: Search, request: Request) -> AsyncIterator[bytes]:
+    loop = asyncio.get_running_loop()
+    # Bounded by the messages and bytes of a response, and by the time of a search.
+    events: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    def send(kind: bytes, data: bytes) -> None:
+        loop.call_soon_threadsafe(events.put_nowait, b"event: %b\ndata: %b\n\n" % (kind, data))
+
+    async def run() -> None:
+        try:
+            send(b"progress", write_json({"messages": 0, "size_bytes": 0}))
+            found = await hub.search(request, partial(search.run, hub, topic, on_event=send))
+            send(b"done", _about(topic, search, found))
+        except (Problem, ClientError) as error:
+            send(b"error", write_json({"error_code": code_of(error), "message": printable(str(error))}))
+        finally:
+            loop.call_soon(events.put_nowait, None)
+
+    running = asyncio.ensure_future(run())
+    try:
+        while (event := await events.get()) is not None:
+            yield event
+        with suppress(ClientDisconnect):
+            await running
+    finally:
+        running.cancel()
+
+
+def _about(topic: str, search: Search, found: Scan[bytes]) -> bytes:
+    return write_json(
+        {
+            "topic": topic,
+            "scanned": {"messages": found.records, "size_bytes": found.size_bytes, "took_ms": found.took_ms},
+            "stopped_by": found.stopped_by,
+            "next": written(found.next_offsets),
+            "offline": search.offline,
+            "filter_error": search.filter_error,
+        }
     )

@@ -16,9 +16,9 @@ from headrace.client.records.following import read_positions, written
 from headrace.client.records.one_by_one import Record, Start
 from headrace.client.serializers.codecs.plain_json import write_json
 from headrace.gateway.admin.display import RecordFilter, message_of
-from headrace.gateway.admin.search import ExpressionQuery
+from headrace.gateway.admin.search import EVENT_ANSWERS, EVENT_HEADERS, ExpressionQuery
 from headrace.gateway.current import clients_of
-from headrace.gateway.problems import Problem, answers, code_of
+from headrace.gateway.problems import Problem, code_of
 from headrace.gateway.reach import Reach
 from headrace.gateway.rest.bodies import INT64, PartitionQuery, TopicName
 from headrace.gateway.rest.hub import HubDep
@@ -31,7 +31,6 @@ HEARTBEAT_S: Final = 3.0  # without a message, after which the cluster is checke
 RETRY_MS: Final = 2000  # after which a browser reconnects
 FRESH_S: Final = 1.0  # for which the result of a check counts
 ATTEMPTS: Final = 2  # of a check: a pooled connection may be to a broker that has restarted
-_HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
 class ClusterCheck:
@@ -63,14 +62,7 @@ class ClusterCheck:
         return why
 
 
-@router.get(
-    "/topics/{name}/tail",
-    response_class=StreamingResponse,
-    responses={
-        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
-        **answers(400, 404, 429, 503),
-    },
-)
+@router.get("/topics/{name}/tail", response_class=StreamingResponse, responses=EVENT_ANSWERS)
 async def tail(
     name: TopicName,
     request: Request,
@@ -117,7 +109,7 @@ async def tail(
     except TooMany:
         raise Problem(42901, f"{MAX_TAILS} tails are open, the most at a time: close one") from None
     events = _events(opened, clients_of(request).cluster_check, limit, max_value_bytes, hub.schemas.show)
-    return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
+    return StreamingResponse(events, media_type="text/event-stream", headers=EVENT_HEADERS)
 
 
 async def _events(

@@ -34,7 +34,7 @@ from headrace.registry.library import Comparison, Library, parse_or_refuse
 from headrace.registry.records import Decision, SchemaValue
 from headrace.registry.refusals import Invalid, NoSuchSchema
 from headrace.registry.registration import SubmittedSchema, register
-from headrace.registry.state import State
+from headrace.registry.state import RegistryState
 
 FRESH_S: Final = 5.0
 ATTEMPTS: Final = 100  # to write a decision while other gateways write, too
@@ -47,7 +47,7 @@ Answer = TypeVar("Answer")
 _limiter: RunVar[CapacityLimiter] = RunVar("registry threads")  # one for each event loop
 
 
-class Registry:
+class SchemaRegistry:
     """The registry's state, read from the schemas topic, and the way to change it."""
 
     def __init__(self, reach: Reach) -> None:
@@ -83,7 +83,7 @@ class Registry:
     def of_subject(self, schema_id: int, subject: str) -> SchemaValue:
         """Return the subject's version with this id; raise Invalid if the subject does not have it."""
 
-        def find(state: State) -> SchemaValue:
+        def find(state: RegistryState) -> SchemaValue:
             name = names.normal(state.settings.resolve_alias(subject))
             value = state.by_id(schema_id, name)
             if value.subject != name:
@@ -96,12 +96,14 @@ class Registry:
         """Return a version with this guid, which is the same in every registry."""
         return self._cached(("by guid", guid, ""), lambda state: state.by_guid(guid))
 
-    def _cached(self, key: tuple[str, int | str, str], find: Callable[[State], SchemaValue]) -> SchemaValue:
+    def _cached(
+        self, key: tuple[str, int | str, str], find: Callable[[RegistryState], SchemaValue]
+    ) -> SchemaValue:
         cached = self._cache.get(key)
         if cached is not None and time.monotonic() - self._read_at_s < FRESH_S:
             return cached
 
-        def find_and_cache(state: State) -> SchemaValue:
+        def find_and_cache(state: RegistryState) -> SchemaValue:
             self._cache[key] = value = find(state)
             return value
 
@@ -135,25 +137,25 @@ class Registry:
             if state.permanent_deletions == deletions:
                 library.cache(subject, schema, parsed)
 
-    def read(self, question: Callable[[State], Answer]) -> Answer:
+    def read(self, question: Callable[[RegistryState], Answer]) -> Answer:
         """Return what `question` finds in the state that includes everything written before the call."""
         return self.change(lambda state, _: Decision(question(state)))
 
-    def ask(self, question: Callable[[State, Library], Answer | Comparison]) -> Answer:
+    def ask(self, question: Callable[[RegistryState, Library], Answer | Comparison]) -> Answer:
         """Like `read`, for a question that also needs parsed schemas."""
 
-        def decide(state: State, library: Library) -> Decision[Answer] | Comparison:
+        def decide(state: RegistryState, library: Library) -> Decision[Answer] | Comparison:
             answer = question(state, library)
             return answer if isinstance(answer, Comparison) else Decision(answer)
 
         return self.change(decide)
 
-    def recall(self, question: Callable[[State, Library], Answer]) -> Answer:
+    def recall(self, question: Callable[[RegistryState, Library], Answer]) -> Answer:
         """Return what `question` finds in the state as it was last read, without a request to a broker."""
         with self._lock:
             return question(self._store.reader.state, self._store.reader.library)
 
-    def change(self, decide: Callable[[State, Library], Decision[Answer] | Comparison]) -> Answer:
+    def change(self, decide: Callable[[RegistryState, Library], Decision[Answer] | Comparison]) -> Answer:
         """Write what `decide` decides by the newest state, and return its answer.
 
         `decide` is called again after a comparison that it needs, which is made outside of the lock, and
@@ -217,7 +219,7 @@ def own_failures() -> Iterator[None]:
         raise
 
 
-def resolved(state: State, subject: str) -> str:
+def resolved(state: RegistryState, subject: str) -> str:
     """Return the normalized name of a subject, with aliases resolved."""
     return state.settings.resolve_alias(names.normal(subject))
 
@@ -231,7 +233,7 @@ async def in_registry_thread(call: Callable[[], Answer]) -> Answer:
     return await to_thread.run_sync(call, limiter=limiter)
 
 
-async def registry_of(request: Request) -> Registry:
+async def registry_of(request: Request) -> SchemaRegistry:
     return clients_of(request).registry
 
 
@@ -239,7 +241,7 @@ async def rights_of(request: Request) -> SubjectRights:
     return clients_of(request).rights
 
 
-RegistryDep = Annotated[Registry, Depends(registry_of)]
+RegistryDep = Annotated[SchemaRegistry, Depends(registry_of)]
 """The dependency of a route that needs the registry: def subjects(registry: RegistryDep) -> …"""
 RightsDep = Annotated[SubjectRights, Depends(rights_of)]
 """The dependency of a route that shows only what the user may read."""

@@ -49,7 +49,7 @@ from headrace.registry.records import SchemaValue
 from headrace.security.authorization import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from headrace.gateway.registry.registry import Registry
+    from headrace.gateway.registry.registry import SchemaRegistry
 
 FRESH_S: Final = 1.0  # for which an answer of the brokers counts
 _KEPT: Final = 10_000
@@ -178,7 +178,7 @@ class SubjectRights:
     Without brokers everything is allowed: the gateway has no authentication.
     """
 
-    def __init__(self, registry: "Registry", brokers: Brokers | None = None) -> None:
+    def __init__(self, registry: "SchemaRegistry", brokers: Brokers | None = None) -> None:
         self._registry = registry
         self._brokers = brokers
         self._lock = Lock()

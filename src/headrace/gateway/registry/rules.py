@@ -16,7 +16,7 @@ from headrace.gateway.registry.bodies import (
     version_number,
 )
 from headrace.gateway.registry.media import registry_router
-from headrace.gateway.registry.registry import Registry, RegistryDep, RightsDep, resolved
+from headrace.gateway.registry.registry import RegistryDep, RightsDep, SchemaRegistry, resolved
 from headrace.gateway.registry.rights import SubjectRights
 from headrace.registry import names
 from headrace.registry.configuration import (
@@ -42,7 +42,7 @@ from headrace.registry.refusals import (
     Refusal,
 )
 from headrace.registry.registration import compatible
-from headrace.registry.state import LATEST, State
+from headrace.registry.state import LATEST, RegistryState
 
 router = registry_router("rules")
 
@@ -70,7 +70,7 @@ def check_against_version(
     """Return whether a schema is compatible with a version, by the subject's compatibility level."""
     number = version_number(version)
 
-    def olds(state: State) -> list[SchemaValue]:
+    def olds(state: RegistryState) -> list[SchemaValue]:
         try:
             return [state.version(resolved(state, subject), number)]
         except NoSuchSubject:
@@ -93,18 +93,18 @@ def check_against_all(
 ) -> Compatibility:
     """Return whether a schema could be registered, by the subject's compatibility level."""
 
-    def olds(state: State) -> list[SchemaValue]:
+    def olds(state: RegistryState) -> list[SchemaValue]:
         return state.versions(resolved(state, subject))
 
     return _check(registry, rights, subject, body, olds, verbose=verbose, normalize=normalize)
 
 
 def _check(
-    registry: Registry,
+    registry: SchemaRegistry,
     rights: SubjectRights,
     subject: str,
     body: SchemaBody,
-    olds: Callable[[State], list[SchemaValue]],
+    olds: Callable[[RegistryState], list[SchemaValue]],
     *,
     verbose: bool,
     normalize: bool,
@@ -112,7 +112,7 @@ def _check(
     submitted = body.submitted()
     rights.check_references(submitted.schema.references, subject)
 
-    def check(state: State, library: Library) -> list[str] | Comparison:
+    def check(state: RegistryState, library: Library) -> list[str] | Comparison:
         versions = olds(state)
         return compatible(state, library, resolved(state, subject), submitted, versions, normalize=normalize)
 
@@ -172,7 +172,7 @@ def _add_config_routes(path: str, scope_of: Callable[..., Awaitable[str | None]]
     ) -> dict[str, Any]:
         """Return the global settings, or those of a subject or a context."""
 
-        def find(state: State) -> ConfigValue:
+        def find(state: RegistryState) -> ConfigValue:
             if not default_to_global:
                 _check_own(state.settings.config(scope), scope, NoConfig)
             return state.settings.config_in_force(scope)
@@ -202,7 +202,7 @@ def _add_mode_routes(path: str, scope_of: Callable[..., Awaitable[str | None]]) 
     ) -> ModeAnswer:
         """Return the global mode, or that of a subject or a context."""
 
-        def find(state: State) -> Mode:
+        def find(state: RegistryState) -> Mode:
             if not default_to_global:
                 _check_own(state.settings.mode(scope), scope, NoMode)
             return state.settings.mode_in_force(scope)

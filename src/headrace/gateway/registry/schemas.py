@@ -15,14 +15,14 @@ from headrace.gateway.registry.bodies import (
     schema_answer,
 )
 from headrace.gateway.registry.media import RegistryText, registry_router
-from headrace.gateway.registry.registry import Registry, RegistryDep, RightsDep
+from headrace.gateway.registry.registry import RegistryDep, RightsDep, SchemaRegistry
 from headrace.gateway.registry.rights import DESCRIBE, SubjectRights
 from headrace.registry import names
 from headrace.registry.fingerprints import read_guid
 from headrace.registry.formats import SchemaType
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import NoSuchSchema
-from headrace.registry.state import Show, State
+from headrace.registry.state import RegistryState, Show
 
 router = registry_router("schemas")
 
@@ -45,7 +45,7 @@ def list_schemas(
 ) -> list[SchemaAnswer]:
     """Return all versions of all subjects."""
 
-    def find(state: State) -> list[SchemaValue]:
+    def find(state: RegistryState) -> list[SchemaValue]:
         found = []
         for subject in state.subjects(subject_prefix, show):
             versions = state.versions(subject, show)
@@ -130,7 +130,7 @@ def get_ids_of_guid(registry: RegistryDep, rights: RightsDep, guid: Guid) -> lis
     return [ContextId(context=context, id=schema_id) for context, schema_id in ids]
 
 
-def _by_id(registry: Registry, rights: SubjectRights, schema_id: int, subject: str) -> SchemaValue:
+def _by_id(registry: SchemaRegistry, rights: SubjectRights, schema_id: int, subject: str) -> SchemaValue:
     """Return the version with this id; a Problem (403) if the user may read no subject that has it."""
     value = registry.by_id(schema_id, names.normal(subject))
     if subject and rights.restricts:  # the answer names the subject
@@ -144,12 +144,12 @@ def _readable(rights: SubjectRights, found: Sequence[SchemaValue]) -> list[Schem
     return [each for each in found if each.subject in subjects]
 
 
-def _text(registry: Registry, value: SchemaValue, format_: str) -> str | None:
+def _text(registry: SchemaRegistry, value: SchemaValue, format_: str) -> str | None:
     return registry.understood(value).formatted(format_.strip()) if format_.strip() else value.schema.text
 
 
-def _versions(registry: Registry, schema_id: int, subject: str, show: Show) -> list[SchemaValue]:
-    def find(state: State) -> list[SchemaValue]:
+def _versions(registry: SchemaRegistry, schema_id: int, subject: str, show: Show) -> list[SchemaValue]:
+    def find(state: RegistryState) -> list[SchemaValue]:
         context = names.context_of(state.by_id(schema_id, names.normal(subject)).subject)
         found = state.versions_with_id(schema_id, context)
         if not found:

@@ -24,7 +24,7 @@ from headrace.gateway.registry.bodies import (
     version_number,
 )
 from headrace.gateway.registry.media import RegistryText, registry_router
-from headrace.gateway.registry.registry import Registry, RegistryDep, RightsDep, resolved
+from headrace.gateway.registry.registry import RegistryDep, RightsDep, SchemaRegistry, resolved
 from headrace.registry import names
 from headrace.registry.deletion import delete_context, delete_subject, delete_version
 from headrace.registry.fingerprints import guid
@@ -32,7 +32,7 @@ from headrace.registry.library import Library
 from headrace.registry.records import SchemaKey, SchemaValue
 from headrace.registry.refusals import NoSuchSchema, NoSuchSubject
 from headrace.registry.registration import lookup
-from headrace.registry.state import Show, State
+from headrace.registry.state import RegistryState, Show
 
 router = registry_router("subjects")
 
@@ -73,7 +73,7 @@ def list_versions(
     else:
         show = Show.DELETED if deleted_only else Show.ALL if deleted else Show.LIVE
 
-    def numbers(state: State) -> list[int]:
+    def numbers(state: RegistryState) -> list[int]:
         name = resolved(state, subject)
         if not state.versions(name, Show.ALL if deleted or deleted_only else Show.LIVE):
             raise NoSuchSubject(name)
@@ -117,7 +117,7 @@ def look_up_schema(
     rights.check_references(submitted.schema.references, subject)
     registry.understand(names.normal(subject), submitted.schema)
 
-    def find(state: State, library: Library) -> SchemaAnswer:
+    def find(state: RegistryState, library: Library) -> SchemaAnswer:
         name = resolved(state, subject)
         value = lookup(state, library, name, submitted, normalize=normalize, show=show)
         return formatted_answer(value, library, format_)
@@ -138,7 +138,7 @@ def latest_with_metadata(
     """Return the latest version whose metadata have these properties."""
     wanted = dict(zip(key, value, strict=False))
 
-    def find(state: State, library: Library) -> SchemaAnswer:
+    def find(state: RegistryState, library: Library) -> SchemaAnswer:
         name = resolved(state, subject)
         versions = state.versions(name, show)
         if not versions:
@@ -172,7 +172,7 @@ def get_referrers(
     """Return the ids of the schemas that refer to this version."""
     number = version_number(version)
 
-    def ids(state: State) -> list[int]:
+    def ids(state: RegistryState) -> list[int]:
         value = state.version(resolved(state, subject), number, Show.ALL)
         referrers = state.referrers(SchemaKey(value.subject, value.version), show)
         return sorted({referrer.id for referrer in referrers})
@@ -205,10 +205,10 @@ def formatted_answer(value: SchemaValue, library: Library, format_: str) -> Sche
     return schema_answer(value, text=text)
 
 
-def _version(registry: Registry, subject: str, version: str, format_: str, show: Show) -> SchemaAnswer:
+def _version(registry: SchemaRegistry, subject: str, version: str, format_: str, show: Show) -> SchemaAnswer:
     number = version_number(version)
 
-    def find(state: State, library: Library) -> SchemaAnswer:
+    def find(state: RegistryState, library: Library) -> SchemaAnswer:
         value = state.version(resolved(state, subject), number, show)
         return formatted_answer(value, library, format_)
 

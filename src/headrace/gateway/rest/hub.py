@@ -19,7 +19,7 @@ from headrace.client.serializers.codecs.processes import CodecProcesses, Matched
 from headrace.gateway.current import clients_of
 from headrace.gateway.problems import Problem
 from headrace.gateway.reach import Reach
-from headrace.gateway.registry.registry import Registry
+from headrace.gateway.registry.registry import SchemaRegistry
 from headrace.gateway.registry.rights import SubjectRights
 from headrace.gateway.rest.delivery import Failed, Outcome, SharedProducer
 from headrace.gateway.rest.instances import MAX_INSTANCES, Instances
@@ -64,7 +64,7 @@ class Hub:
     def __init__(
         self,
         reach: Reach,
-        registry: Registry,
+        registry: SchemaRegistry,
         limits: SharedLimits | None = None,
         rights: SubjectRights | None = None,
     ) -> None:

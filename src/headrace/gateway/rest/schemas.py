@@ -17,7 +17,7 @@ from headrace.client.errors import ClientError
 from headrace.client.serializers.codecs.base import BadValue, TooCostly
 from headrace.client.serializers.codecs.processes import CodecProcesses, NoProcess, TooLarge
 from headrace.gateway.problems import Problem
-from headrace.gateway.registry.registry import Registry
+from headrace.gateway.registry.registry import SchemaRegistry
 from headrace.gateway.registry.rights import DESCRIBE, WRITE, SubjectRights
 from headrace.gateway.rest.values import ID_BYTES, MAGIC, Decoded
 from headrace.registry.formats import InvalidSchema, Parsed, Reference, Schema, SchemaType, parse
@@ -93,7 +93,7 @@ class Schemas:
     """The codecs of the registry's schemas, as far as a user may read them."""
 
     def __init__(
-        self, registry: Registry, processes: CodecProcesses, max_bytes: int, rights: SubjectRights
+        self, registry: SchemaRegistry, processes: CodecProcesses, max_bytes: int, rights: SubjectRights
     ) -> None:
         self._registry = registry
         self._rights = rights

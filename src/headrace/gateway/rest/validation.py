@@ -17,14 +17,14 @@ from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Record
 from headrace.gateway.problems import Problem
 from headrace.gateway.reach import Reach
-from headrace.gateway.registry.registry import Registry, in_registry_thread
+from headrace.gateway.registry.registry import SchemaRegistry, in_registry_thread
 from headrace.gateway.rest.topic_cache import TopicRules
 from headrace.registry.formats import Reference, Schema
 from headrace.registry.library import Library
 from headrace.registry.record_names import RecordNames, live_versions, names_of, referenced, refs_of
 from headrace.registry.records import SchemaValue
 from headrace.registry.schema_ids import HEADERS, SchemaRef
-from headrace.registry.state import State
+from headrace.registry.state import RegistryState
 from headrace.registry.validation import (
     UNREGISTERED,
     KnownSchemas,
@@ -50,13 +50,13 @@ logger = logging.getLogger(__name__)
 class _Ask(Protocol):
     """Either Registry.ask, which first reads to the end of the topic, or Registry.recall, which does not."""
 
-    def __call__(self, question: Callable[[State, Library], Answer], /) -> Answer: ...
+    def __call__(self, question: Callable[[RegistryState, Library], Answer], /) -> Answer: ...
 
 
 class Validation:
     """Validates records by their topics' rules about schemas."""
 
-    def __init__(self, reach: Reach, registry: Registry) -> None:
+    def __init__(self, reach: Reach, registry: SchemaRegistry) -> None:
         self._rules = TopicRules(reach)
         self._registry = registry
         self._is_brokers_registry = reach.settings.schemas_topic == BROKERS_TOPIC
@@ -102,7 +102,7 @@ class Validation:
                 schemas |= self._look_up(ask, missing.refs)
 
     def _look_up(self, ask: _Ask, refs: set[SchemaRef]) -> dict[SchemaRef, RegisteredSchema]:
-        def look(state: State, _: Library) -> dict[SchemaRef, tuple[list[SchemaValue], _Referenced]]:
+        def look(state: RegistryState, _: Library) -> dict[SchemaRef, tuple[list[SchemaValue], _Referenced]]:
             versions = {ref: live_versions(state, ref) for ref in refs}
             return {ref: (live, referenced(state, live[0]) if live else {}) for ref, live in versions.items()}
 

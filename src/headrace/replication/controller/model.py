@@ -110,7 +110,7 @@ class ClusterModel:
 
     @property
     def locations(self) -> Locations:
-        return {each.broker_id: Location(each.rack, each.node) for each in self.members.values()}
+        return {member.broker_id: Location(member.rack, member.node) for member in self.members.values()}
 
     def items(self) -> Iterator[tuple[TopicPartition, Partition]]:
         return _items(self.topics)
@@ -260,7 +260,7 @@ class ClusterModel:
             if not candidates:
                 candidates = tuple(each for each in partition.elr if each in sound)
             if not candidates and (partition.unclean_allowed or partition.in_doubt):
-                candidates = tuple(each for each in partition.replicas if each in live)
+                candidates = tuple(replica for replica in partition.replicas if replica in live)
             if len(candidates) > 1 or (partition.in_doubt and len(partition.replicas) > 1):
                 found[key] = candidates
         return found

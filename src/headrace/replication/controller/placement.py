@@ -65,16 +65,16 @@ def _filled(
     used_racks = {brokers[each].rack for each in filled if each in brokers}
     on_node = Counter(node_of(each, brokers) for each in filled)
     for step in range(count + _RACK_STEPS):
-        for each in others:
+        for other in others:
             if len(filled) == count or (step < _RACK_STEPS and len(used_racks) == racks):
                 break
-            rack, node = brokers[each].rack, node_of(each, brokers)
+            rack, node = brokers[other].rack, node_of(other, brokers)
             if step < _RACK_STEPS:
                 is_preferred = rack not in used_racks and (step > 0 or not on_node[node])
             else:
                 is_preferred = on_node[node] <= step - _RACK_STEPS
-            if is_preferred and each not in filled:
-                filled.append(each)
+            if is_preferred and other not in filled:
+                filled.append(other)
                 used_racks.add(rack)
                 on_node[node] += 1
     return tuple(filled)

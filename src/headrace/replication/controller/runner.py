@@ -320,7 +320,7 @@ class Controller:
             for broker_id, asked in by_broker.items()
             for first in range(0, len(asked), _SURVEYED_TOGETHER)
         ]
-        answers = await asyncio.gather(*(self._ask_progress(*each) for each in questions))
+        answers = await asyncio.gather(*(self._ask_progress(*question) for question in questions))
         found: dict[TopicPartition, dict[int, Progress]] = {}
         for (broker_id, _), progress in zip(questions, answers, strict=True):
             for key, reached in progress.items():

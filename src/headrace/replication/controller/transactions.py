@@ -143,7 +143,7 @@ async def delete_topic(session: ZooKeeperSession, elected: ElectedEpoch, name: s
     await session.delete_tree(Config.path_of("topics", name))
     root = topic_path(name)
     partitions = [f"{root}/partitions/{each}" for each in await session.children(f"{root}/partitions")]
-    paths = [path for each in partitions for path in (f"{each}/state", each)]
+    paths = [path for partition in partitions for path in (f"{partition}/state", partition)]
     try:
         await _delete(session, elected, paths)
     except Conflict as error:
@@ -262,7 +262,7 @@ async def _commit(session: ZooKeeperSession, elected: ElectedEpoch, operations: 
     """
     first, *others = [transaction async for transaction in _split(elected, operations)]
     await session.multi(first)
-    await _all_of(session.multi(each) for each in others)
+    await _all_of(session.multi(other) for other in others)
 
 
 async def _all_of(calls: Iterable[Awaitable[None]]) -> None:

@@ -226,7 +226,7 @@ class Updates:
                     isr=partition.isr,
                     zk_version=partition.version,
                     replicas=partition.replicas,
-                    offline_replicas=[each for each in partition.replicas if each not in live],
+                    offline_replicas=[replica for replica in partition.replicas if replica not in live],
                     eligible_leader_replicas=partition.elr,
                     adding_replicas=partition.adding,
                     removing_replicas=partition.removing,

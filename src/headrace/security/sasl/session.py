@@ -15,7 +15,7 @@ class Mechanism(NamedTuple):
     max_session_ms: int = 0  # connections.max.reauth.ms; 0: without limit
 
 
-class State(Enum):
+class SaslState(Enum):
     HANDSHAKE = "handshake"  # the client has to choose a mechanism
     EXCHANGE = "exchange"  # messages of the mechanism are exchanged
     DONE = "done"
@@ -28,7 +28,7 @@ class SaslSession:
     def __init__(self, mechanisms: Mapping[str, Mechanism], now_ms: Callable[[], int]) -> None:
         self._mechanisms = mechanisms
         self._now_ms = now_ms
-        self._state = State.HANDSHAKE
+        self._state = SaslState.HANDSHAKE
         self._mechanism = ""
         self._exchange: Exchange | None = None
         self._expires_ms: int | None = None
@@ -42,7 +42,7 @@ class SaslSession:
 
     @property
     def has_failed(self) -> bool:
-        return self._state is State.FAILED
+        return self._state is SaslState.FAILED
 
     @property
     def principal(self) -> Principal | None:
@@ -50,7 +50,7 @@ class SaslSession:
 
         A client that authenticates again may send requests meanwhile.
         """
-        if self._state is State.FAILED:
+        if self._state is SaslState.FAILED:
             return None
         if self._expires_ms is not None and self._now_ms() >= self._expires_ms:
             return None
@@ -61,24 +61,24 @@ class SaslSession:
 
         A client that authenticates again has to use the same one.
         """
-        if self._state not in {State.HANDSHAKE, State.DONE}:
+        if self._state not in {SaslState.HANDSHAKE, SaslState.DONE}:
             raise self._failed("SaslHandshake is not expected here")
         if mechanism not in self._mechanisms or self._mechanism not in {"", mechanism}:
-            self._state = State.FAILED
+            self._state = SaslState.FAILED
             return False
         self._mechanism = mechanism
         self._exchange = self._mechanisms[mechanism].begin()
-        self._state = State.EXCHANGE
+        self._state = SaslState.EXCHANGE
         self.is_raw = raw
         return True
 
     def respond(self, message: bytes) -> bytes:
-        if self._state is not State.EXCHANGE or self._exchange is None:
+        if self._state is not SaslState.EXCHANGE or self._exchange is None:
             raise self._failed("SaslAuthenticate is expected after SaslHandshake only")
         try:
             response = self._exchange.respond(message)
         except AuthenticationFailed:
-            self._state = State.FAILED
+            self._state = SaslState.FAILED
             raise
         if self._exchange.user is not None:
             user = self._exchange.user
@@ -87,7 +87,7 @@ class SaslSession:
             self.user = user
             self._principal = Principal(user.name)
             self._exchange = None
-            self._state = State.DONE
+            self._state = SaslState.DONE
             self.is_raw = False
             limit_ms = self._mechanisms[self._mechanism].max_session_ms
             ends = [user.expires_ms] if user.expires_ms is not None else []
@@ -99,10 +99,10 @@ class SaslSession:
     @property
     def lifetime_ms(self) -> int:
         """How long the session is valid from now on; 0 means without limit, or not authenticated yet."""
-        if self._state is not State.DONE or self._expires_ms is None:
+        if self._state is not SaslState.DONE or self._expires_ms is None:
             return 0
         return max(1, self._expires_ms - self._now_ms())
 
     def _failed(self, why: str, user: str = "") -> AuthenticationFailed:
-        self._state = State.FAILED
+        self._state = SaslState.FAILED
         return AuthenticationFailed(why, user)

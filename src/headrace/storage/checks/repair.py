@@ -32,8 +32,8 @@ class SegmentRepair:
         self._cuts = log.cuts  # first
         self._log = log
         self._damage = damage
-        self._damaged = next(each for each in log.segments if each.base_offset == damage.base_offset)
-        self._earlier = [each for each in log.segments if each.base_offset < damage.base_offset]
+        self._damaged = next(segment for segment in log.segments if segment.base_offset == damage.base_offset)
+        self._earlier = [segment for segment in log.segments if segment.base_offset < damage.base_offset]
         self._remove()
         self._copy = Segment.create(
             log.directory, damage.base_offset, log.config, now_ms=log.now_ms(), suffix=REPAIRED

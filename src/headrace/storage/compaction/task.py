@@ -31,7 +31,7 @@ class Task(NamedTuple):
     @classmethod
     def of(cls, plan: Plan, *, max_keys: int, bytes_per_second: float) -> "Task":
         segments = tuple(
-            PlannedSegment(each.base_offset, each.size, each.created_ms) for each in plan.segments
+            PlannedSegment(segment.base_offset, segment.size, segment.created_ms) for segment in plan.segments
         )
         rest = {field.name: getattr(plan, field.name) for field in fields(Plan) if field.name not in _LOCAL}
         return cls(segments, rest, max_keys, bytes_per_second)

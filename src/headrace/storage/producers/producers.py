@@ -189,7 +189,7 @@ class Producers:
             # Not synced: a snapshot that a power failure damages fails its checksum, and an older
             # snapshot or the log itself is used instead.
             path = self._path_of(self.next_offset)
-            states = [self._states[each] for each in sorted(self._states)]  # as Kafka does
+            states = [self._states[state] for state in sorted(self._states)]  # as Kafka does
             write_atomically(path, encode_snapshot(states), sync=False)
             insort(self._snapshots, self.next_offset)
 

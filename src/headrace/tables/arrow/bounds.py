@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from headrace.client.errors import BadSetting
 from headrace.client.settings import LAST_OFFSET, whole
 from headrace.protocol.ids import TopicPartition
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 from headrace.tables.reader.offsets import EARLIEST, LATEST
 
 Bound: TypeAlias = str | int | datetime | Mapping[int, int] | Mapping[TopicPartition, int]
@@ -61,7 +61,7 @@ def resolve(
     bound: Bound,
     name: str,
     partitions: Sequence[TopicPartition],
-    cluster: Cluster,
+    cluster: ClusterConnections,
     *,
     otherwise: int,
     read_committed: bool,
@@ -71,7 +71,7 @@ def resolve(
     It is `otherwise` (EARLIEST or LATEST) in partitions that a mapping does not name. A time is the first
     record with a timestamp from then on; where there is none, it is the end of the partition.
     """
-    topics = list(dict.fromkeys(each.topic for each in partitions))
+    topics = list(dict.fromkeys(partition.topic for partition in partitions))
     found: dict[TopicPartition, int] = {}
     asked: dict[TopicPartition, int] = dict.fromkeys(partitions, otherwise)
     match bound:

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from headrace.client.errors import BadSetting
 from headrace.client.schemas.location import URL, discovered, located
-from headrace.client.schemas.registry import Registered, RegistryError
-from headrace.client.schemas.registry import Registry as RegistryClient
+from headrace.client.schemas.registry import Registered, RegistryClient, RegistryError
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.registry.formats import InvalidSchema
 from headrace.registry.schema_ids import HEADERS
@@ -38,8 +37,8 @@ Values: TypeAlias = Sequence[bytes | None]
 class Registry:
     """A schema registry: Registry("http://127.0.0.1:8080"), by default the one of the cluster.
 
-    Instead of its URL, a client of the registry can be given, headrace.client.schemas.registry.Registry. The
-    default is schema.registry.url of the settings with which the cluster is read, then HEADRACE_REGISTRY,
+    Instead of its URL, a `headrace.client.schemas.registry.RegistryClient` can be given.
+    The default is schema.registry.url of the settings with which the cluster is read, then HEADRACE_REGISTRY,
     then the registry whose address brokers of Headrace know.
 
     The columns are those of `version` of the subject TOPIC-value, or of `subject`. Every record is decoded
@@ -224,7 +223,7 @@ class BatchDecoder:
         return list(dict.fromkeys([*columns, *others]))
 
     def _decoded(self, columns: Sequence[str]) -> list[str]:
-        return [each for each in columns if each in self._decoders]
+        return [column for column in columns if column in self._decoders]
 
     def decode(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
         """Return `columns` of the batch, decoded."""

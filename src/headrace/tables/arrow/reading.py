@@ -13,7 +13,7 @@ from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.tables.arrow import bounds
 from headrace.tables.arrow.scan import ReadOptions, Scan, partitions_of
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 from headrace.tables.reader.errors import Loss, ReadError
 from headrace.tables.reader.offsets import EARLIEST, LATEST, Range
 
@@ -77,7 +77,7 @@ def stream(
 
 def _follow(
     scan: Scan,
-    cluster: Cluster,
+    cluster: ClusterConnections,
     position: dict[TopicPartition, int],
     columns: Sequence[str],
     idle_s: float | None,
@@ -99,10 +99,10 @@ def _follow(
                 time.sleep(POLL_S)
 
 
-def _new_records(scan: Scan, cluster: Cluster, position: dict[TopicPartition, int]) -> list[Range]:
+def _new_records(scan: Scan, cluster: ClusterConnections, position: dict[TopicPartition, int]) -> list[Range]:
     """Return the ranges after `position`; partitions that are new are read from their first record."""
     partitions = partitions_of(cluster, scan.topics)
-    added = [each for each in partitions if each not in position]
+    added = [partition for partition in partitions if partition not in position]
     if added:
         position |= cluster.offsets(dict.fromkeys(added, EARLIEST))
     ends = cluster.offsets(dict.fromkeys(partitions, LATEST), read_committed=scan.read_committed)

@@ -20,7 +20,7 @@ from headrace.protocol.ids import TopicPartition
 from headrace.tables.arrow import bounds
 from headrace.tables.arrow.decoding import POLICIES, BatchDecoder, Decoder, Schema, decoders
 from headrace.tables.arrow.parallel import in_parallel
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 from headrace.tables.reader.columns import TARGET_ROWS, TYPES, Columns
 from headrace.tables.reader.errors import DataLoss, Loss, OnLoss, ReadError, no_such_topic
 from headrace.tables.reader.fetcher import FetchOptions
@@ -146,12 +146,12 @@ class Scan:
     def read_committed(self) -> bool:
         return _ISOLATION[self.isolation]
 
-    def open(self) -> Cluster:
+    def open(self) -> ClusterConnections:
         """Return the cluster; Unreachable if no broker answers, Refused if one does not let us in."""
         self.connection.check()
-        return Cluster(self.connection.bootstrap, self.connection.security, client_id=CLIENT_ID)
+        return ClusterConnections(self.connection.bootstrap, self.connection.security, client_id=CLIENT_ID)
 
-    def ranges(self, cluster: Cluster, filter_: pc.Expression | None) -> list[Range]:
+    def ranges(self, cluster: ClusterConnections, filter_: pc.Expression | None) -> list[Range]:
         """Return the ranges to read, without those in which the filter holds for no row."""
         partitions = partitions_of(cluster, self.topics)
         find = partial(bounds.resolve, cluster=cluster, read_committed=self.read_committed)
@@ -206,7 +206,7 @@ class Scan:
 
     def read(
         self,
-        cluster: Cluster,
+        cluster: ClusterConnections,
         ranges: Sequence[Range],
         columns: Sequence[str],
         progress: Progress | None = None,
@@ -239,7 +239,7 @@ class Scan:
                 yield self._decoder.decode(batch.slice(first, self.batch_rows), columns)
 
 
-def partitions_of(cluster: Cluster, topics: Sequence[str]) -> list[TopicPartition]:
+def partitions_of(cluster: ClusterConnections, topics: Sequence[str]) -> list[TopicPartition]:
     """Return the partitions of topics; NoSuchTopic if one does not exist."""
     found = cluster.topics(topics)
     for topic in topics:
@@ -250,7 +250,7 @@ def partitions_of(cluster: Cluster, topics: Sequence[str]) -> list[TopicPartitio
     )
 
 
-def _closing(found: Iterator[pa.RecordBatch], cluster: Cluster) -> Iterator[pa.RecordBatch]:
+def _closing(found: Iterator[pa.RecordBatch], cluster: ClusterConnections) -> Iterator[pa.RecordBatch]:
     with closing(cluster):
         try:
             yield from found

@@ -40,7 +40,7 @@ Answer = TypeVar("Answer")
 Asked = TypeVar("Asked")
 
 
-class Cluster:
+class ClusterConnections:
     """A cluster, by the addresses of some of its brokers. Connections are made when they are needed."""
 
     def __init__(
@@ -237,11 +237,11 @@ class Cluster:
 def in_parallel(ask: Callable[[Asked], None], leaders: Collection[Asked]) -> None:
     """Ask all leaders at the same time, and raise the first error after all have answered."""
     if len(leaders) < 2:
-        for each in leaders:
-            ask(each)
+        for leader in leaders:
+            ask(leader)
         return
     with ThreadPoolExecutor(min(_THREADS, len(leaders))) as threads:
-        asked = [threads.submit(ask, each) for each in leaders]
+        asked = [threads.submit(ask, leader) for leader in leaders]
     for future in asked:
         future.result()
 
@@ -252,5 +252,5 @@ def _partitions(found: MetadataResponse) -> dict[str, list[int]]:
     for topic in found.topics:
         if topic.name is not None and topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise_for(topic.error_code, None, f"topic {topic.name}")
-            topics[topic.name] = sorted(each.partition_index for each in topic.partitions)
+            topics[topic.name] = sorted(partition.partition_index for partition in topic.partitions)
     return topics

@@ -22,7 +22,7 @@ from headrace.protocol.control_records import ControlRecordType, decode_control_
 from headrace.protocol.errors import CorruptMessage, ErrorCode
 from headrace.protocol.fields import Buffer
 from headrace.protocol.records import keys_and_values
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 from headrace.tables.reader.errors import Loss, OnLoss, ReadError, fail_on_loss
 from headrace.tables.reader.offsets import Range
 from headrace.tables.reader.topic_ids import parse_topic_id, show_topic_id
@@ -77,7 +77,7 @@ class Fetcher:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterConnections,
         wanted: Range,
         *,
         topic_id: str | None = None,

@@ -81,9 +81,9 @@ class Narrowing:
 
     def _holds(self, *guarantees: pc.Expression | None) -> bool:
         together: Any = None
-        for each in guarantees:
-            if each is not None:
-                together = each if together is None else together & each
+        for guarantee in guarantees:
+            if guarantee is not None:
+                together = guarantee if together is None else together & guarantee
         return self._may_hold([together])[0]
 
     def _may_hold(self, guarantees: Sequence[pc.Expression]) -> list[bool]:

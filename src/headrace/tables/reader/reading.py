@@ -13,7 +13,7 @@ from headrace.client.wire.connection import Address
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition, by_topic
 from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 from headrace.tables.reader.fetcher import FIRST_VERSION_WITH_IDS, Fetcher, FetchOptions, bytes_of
 from headrace.tables.reader.offsets import Range
 from headrace.tables.reader.topic_ids import parse_topic_id
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 def read_ranges(
-    cluster: Cluster,
+    cluster: ClusterConnections,
     ranges: Sequence[Range],
     columns: "Columns",
     options: FetchOptions,
@@ -63,7 +63,7 @@ def read_ranges(
 
 
 def _fetch_together(
-    cluster: Cluster,
+    cluster: ClusterConnections,
     leader: Address,
     ranges: Sequence[Range],
     topic_ids: Mapping[str, str],
@@ -94,7 +94,7 @@ def _fetch_together(
 
 
 def _fetch(
-    cluster: Cluster, leader: Address, request: FetchRequest, topic_ids: Mapping[str, str]
+    cluster: ClusterConnections, leader: Address, request: FetchRequest, topic_ids: Mapping[str, str]
 ) -> dict[TopicPartition, Any]:
     """Return the answers by topic and partition; none if the broker does not answer, or is too old."""
     try:
@@ -119,7 +119,7 @@ def _fetch(
 def _request(
     max_bytes: Mapping[Range, int], topic_ids: Mapping[str, str], options: FetchOptions
 ) -> FetchRequest:
-    by_partition = {each.partition: each for each in max_bytes}
+    by_partition = {max_byte.partition: max_byte for max_byte in max_bytes}
     topics = [
         FetchTopic(
             topic=topic,

@@ -75,9 +75,9 @@ class Resolution:
     def _to_reader(self, writer: AvroType, reader: AvroType, path: str) -> Convert | None:
         if reader.kind != "union":
             return self._of_one(writer, reader, path)
-        fitting = next((each for each in reader.branches if _matches(writer, each)), None)
+        fitting = next((branch for branch in reader.branches if _matches(writer, branch)), None)
         for kind in _PROMOTIONS.get(writer.kind, ()):
-            fitting = fitting or next((each for each in reader.branches if each.kind == kind), None)
+            fitting = fitting or next((branch for branch in reader.branches if branch.kind == kind), None)
         if fitting is None:
             return _refusal(writer, reader, path)
         convert = self.conversion(writer, fitting, path)
@@ -114,7 +114,7 @@ class Resolution:
         fields: list[tuple[str, str, Convert | None]] = []
         defaults: dict[str, Any] = {}
         for field in reader.fields:
-            aliases = [each for each in field.aliases if each in names - taken]
+            aliases = [alias for alias in field.aliases if alias in names - taken]
             source = field.name if field.name in names else next(iter(aliases), None)
             here = f"{path}.{field.name}".lstrip(".")
             if source is not None:

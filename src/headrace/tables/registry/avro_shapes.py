@@ -84,21 +84,21 @@ def _union(type_: AvroType, around: tuple[AvroType, ...]) -> Shape:
     if not others:
         return ANYTHING
     if is_tagged(type_):
-        return Struct(tuple(branch_fields(others, [shape_of(each, around) for each in others])))
+        return Struct(tuple(branch_fields(others, [shape_of(other, around) for other in others])))
     if len(others) == 1:
         return shape_of(others[0], around)
-    return Leaf(pa.int64() if {each.kind for each in others} <= _INTEGERS else pa.float64())
+    return Leaf(pa.int64() if {other.kind for other in others} <= _INTEGERS else pa.float64())
 
 
 def _others(union: AvroType) -> list[AvroType]:
-    return [each for each in union.branches if each.kind != "null"]
+    return [branch for branch in union.branches if branch.kind != "null"]
 
 
 def is_tagged(union: AvroType) -> bool:
     """Return whether the column of a union is a struct, so that values need the name of their branch."""
     others = _others(union)
     return len(others) > 1 and not (
-        {each.kind for each in others} <= _NUMBERS and not any(map(_logical, others))
+        {other.kind for other in others} <= _NUMBERS and not any(map(_logical, others))
     )
 
 
@@ -161,9 +161,9 @@ def untagged(value: Any) -> Any:
 
 def branch_fields(branches: Sequence[AvroType], shapes: Sequence[Shape]) -> Iterator[Field]:
     """Yield a field for each branch, with the name of its type."""
-    names = [each.name.simple if each.name else each.kind for each in branches]
+    names = [branch.name.simple if branch.name else branch.kind for branch in branches]
     if len(set(names)) < len(names):  # in different namespaces
-        names = [each.name.full.replace(".", "_") if each.name else each.kind for each in branches]
+        names = [branch.name.full.replace(".", "_") if branch.name else branch.kind for branch in branches]
     for number, (name, shape) in enumerate(zip(names, shapes, strict=True)):
         yield Field(name, partial(_if_branch, tuple(branches), number), shape)
 
@@ -175,5 +175,5 @@ def _if_branch(branches: tuple[AvroType, ...], number: int, value: Any) -> Any:
 def branch_of(branches: Sequence[AvroType], value: Any) -> int:
     if type(value) is tuple:
         return next(number for number, each in enumerate(branches) if tag_of(each) == value[0])
-    kinds = [each.kind for each in branches]
+    kinds = [branch.kind for branch in branches]
     return next(kinds.index(kind) for kind in _BRANCHES[type(value)] if kind in kinds)

@@ -122,7 +122,7 @@ class Batches:
         """
         refs = _refs(values)
         self._fetch_new(refs)
-        known = {each: self._writers.get(each) for each in refs if isinstance(each, int)}
+        known = {ref: self._writers.get(ref) for ref in refs if isinstance(ref, int)}
         self._by_head = {
             b"\0" + each.to_bytes(4): writer for each, writer in known.items() if callable(writer)
         }

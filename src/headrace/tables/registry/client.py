@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from headrace.client.errors import ClientError, Unreachable
 from headrace.client.schemas.records import schema_of
 from headrace.client.schemas.registry import Registered, RegistryError
-from headrace.client.schemas.registry import Registry as Client
+from headrace.client.schemas.registry import RegistryClient as Client
 from headrace.client.wire.config_providers import resolve
 from headrace.registry.formats import InvalidSchema, Reference, Schema
 from headrace.registry.formats.limits import MAX_REFERENCES

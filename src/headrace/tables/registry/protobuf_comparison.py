@@ -72,7 +72,7 @@ def _is_moved(before: Any, after: Any) -> bool:
     """Return whether the field is in a oneof with others that the writer could set as well."""
     if after.containing_oneof is None:
         return False
-    others = {each.number for each in after.containing_oneof.fields}
+    others = {field.number for field in after.containing_oneof.fields}
     together = before.containing_oneof.fields if before.containing_oneof else [before]
     written = {number for number in before.containing_type.fields_by_number if number in others}
     return not written <= {each.number for each in together}

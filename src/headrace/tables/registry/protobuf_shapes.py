@@ -46,7 +46,7 @@ def shape_of(message: Descriptor, around: tuple[str, ...] = ()) -> Shape:
     if name in around or not message.fields:  # columns have no recursive or empty structs
         return _JSON
     inside = (*around, name)
-    return Struct(tuple(Field(each.name, _getter(each), _field(each, inside)) for each in message.fields))
+    return Struct(tuple(Field(field.name, _getter(field), _field(field, inside)) for field in message.fields))
 
 
 def _field(field: FieldDescriptor, around: tuple[str, ...]) -> Shape:

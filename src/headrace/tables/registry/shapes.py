@@ -122,7 +122,7 @@ def arrow_type(shape: Shape) -> pa.DataType:
         case Leaf():
             return shape.type
         case Struct():
-            return pa.struct([(each.name, arrow_type(each.shape)) for each in shape.fields])
+            return pa.struct([(field.name, arrow_type(field.shape)) for field in shape.fields])
         case Array():
             return pa.list_(pa.field("element", arrow_type(shape.items)))  # Parquet's and Spark's name
         case Map():
@@ -135,7 +135,7 @@ def truncating(shape: Shape) -> Shape:
         case Leaf():
             return shape if shape.truncate is None else replace(shape, convert=shape.truncate)
         case Struct():
-            fields = (replace(each, shape=truncating(each.shape)) for each in shape.fields)
+            fields = (replace(field, shape=truncating(field.shape)) for field in shape.fields)
             return replace(shape, fields=tuple(fields))
         case Array():
             return Array(truncating(shape.items))

@@ -17,12 +17,12 @@ except ImportError as missing:
 
 from headrace.client.admin.topics import TopicAdmin
 from headrace.client.errors import ClientError, NoSuchTopic, Unreachable, why_no_topic
-from headrace.client.schemas.registry import Registry as RegistryClient
+from headrace.client.schemas.registry import RegistryClient
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.tables.arrow.decoding import REGISTRY, TEXT, NoSubject, Registry, Undecodable
 from headrace.tables.arrow.scan import CLIENT_ID, Scan
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 from headrace.tables.sql.dataset import TopicDataset
 
 _CLOSE_RETRY_S: Final = 0.02
@@ -123,7 +123,9 @@ class Topics:
             self._others = list(wanted.values())
             return
         self._connection.check()
-        cluster = Cluster(self._connection.bootstrap, self._connection.security, client_id=CLIENT_ID)
+        cluster = ClusterConnections(
+            self._connection.bootstrap, self._connection.security, client_id=CLIENT_ID
+        )
         try:
             existing = cluster.topics(valid)
         finally:

@@ -11,7 +11,7 @@ from headrace.broker.errors import LeadershipInterrupted
 from headrace.broker.replicas.pending_verification import Verification
 from headrace.coordinators.decision import Producer
 from headrace.coordinators.errors import CoordinatorLoading, CoordinatorNotAvailable, NotCoordinator
-from headrace.coordinators.group.classic import State
+from headrace.coordinators.group.classic import ClassicState
 from headrace.coordinators.group.coordinator import GroupCoordinator
 from headrace.coordinators.group.decision import Decision, Joined, Synced
 from headrace.protocol.errors import KafkaError
@@ -53,10 +53,10 @@ def test_members_are_removed_by_the_clock(office: Office) -> None:
     office.stable_member()
 
     office.pass_time(9_500)
-    assert office.group().state is State.STABLE
+    assert office.group().state is ClassicState.STABLE
     office.pass_time(1_000)
 
-    assert office.group().state is State.EMPTY
+    assert office.group().state is ClassicState.EMPTY
 
 
 def test_a_timer_is_never_a_fraction_before_its_deadline() -> None:
@@ -72,7 +72,7 @@ def test_members_of_a_log_that_was_read_are_removed_by_the_clock(open_office: Ca
 
     again.pass_time(10_500)
 
-    assert again.group().state is State.EMPTY
+    assert again.group().state is ClassicState.EMPTY
 
 
 def test_a_client_that_has_gone_is_not_answered(office: Office) -> None:
@@ -93,11 +93,11 @@ def test_members_that_a_broker_could_not_hear_have_a_second_to_be_heard(office: 
 
     office.stand_still(60_000)
     office.run()
-    assert office.group().state is State.STABLE
+    assert office.group().state is ClassicState.STABLE
     office.shard.machine.heartbeat("g", member_id, None, 1, office.shard.now_ms)
     office.pass_time(9_500)
 
-    assert office.group().state is State.STABLE
+    assert office.group().state is ClassicState.STABLE
 
 
 def test_members_that_are_silent_after_that_are_removed(office: Office) -> None:
@@ -107,7 +107,7 @@ def test_members_that_are_silent_after_that_are_removed(office: Office) -> None:
     office.run()
     office.pass_time(1_000)
 
-    assert office.group().state is State.EMPTY
+    assert office.group().state is ClassicState.EMPTY
 
 
 # -- many offsets at once --------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from headrace.coordinators.errors import CoordinatorNotAvailable, NotCoordinator, RecordsTooLarge
-from headrace.coordinators.group.classic import State
+from headrace.coordinators.group.classic import ClassicState
 from headrace.coordinators.group.decision import Joined, Synced
 from headrace.protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 from support.groups import beat_request, commit_request, join_request, sync_request
@@ -74,11 +74,11 @@ def test_a_deadline_that_cannot_be_written_is_kept_by_the_coordinator_that_comes
     office.pass_time(10_500)
     office.partition.min_insync_replicas = 1
     office.load()
-    assert office.group().state is State.STABLE
+    assert office.group().state is ClassicState.STABLE
 
     office.pass_time(10_500)
 
-    assert office.group().state is State.EMPTY
+    assert office.group().state is ClassicState.EMPTY
 
 
 def test_what_is_too_large_to_be_remembered_is_refused_and_others_go_on(office: Office) -> None:
@@ -92,7 +92,7 @@ def test_what_is_too_large_to_be_remembered_is_refused_and_others_go_on(office: 
 
     assert office.shard.machine is coordinator
     office.shard.machine.heartbeat("g", member_id, None, 1, office.shard.now_ms)
-    assert office.group().state is State.STABLE
+    assert office.group().state is ClassicState.STABLE
 
 
 def test_what_is_due_for_others_happens_even_if_something_is_too_large(office: Office) -> None:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from headrace.broker.network.connections import AUTHENTICATION_S, Connections
-from headrace.broker.requests.connection import Connection
+from headrace.broker.requests.connection import KafkaConnection
 from headrace.broker.requests.dispatch import HANDLERS, Context, Handler, load_handlers, with_result
 from headrace.broker.results import Result
 from headrace.broker.server import Broker
@@ -72,7 +72,7 @@ class Client:
         handler = Handler(ApiKey.LIST_GROUPS, range(5), with_result(answer), (), when_ready=False)
         listener = Listener("PLAINTEXT", SecurityProtocol.PLAINTEXT, is_inter_broker=False)
         self.transport = FakeTransport()
-        self.connection = Connection(broker, {ApiKey.LIST_GROUPS: handler}, listener)
+        self.connection = KafkaConnection(broker, {ApiKey.LIST_GROUPS: handler}, listener)
         self.connection.connection_made(cast("asyncio.Transport", self.transport))
 
     def send(self, data: bytes) -> None:
@@ -228,7 +228,7 @@ class SaslClient(Client):
         self.broker._loop = asyncio.get_running_loop()
         self.broker.connections = Connections(config, lambda: 0, self.broker.quotas)
         self.transport = FakeTransport()
-        self.connection = Connection(self.broker, HANDLERS, config.listener("SASL_PLAINTEXT"))
+        self.connection = KafkaConnection(self.broker, HANDLERS, config.listener("SASL_PLAINTEXT"))
         self.connection.connection_made(cast("asyncio.Transport", self.transport))
 
     def wait(self, seconds: float) -> None:

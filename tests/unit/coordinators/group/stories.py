@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from headrace.coordinators.group.classic import ClassicGroup, State
+from headrace.coordinators.group.classic import ClassicGroup, ClassicState
 from headrace.coordinators.group.consumer import ConsumerGroup
 from headrace.coordinators.group.offsets import Committed
 from headrace.protocol.consumer_protocol import (
@@ -58,7 +58,7 @@ def stable_group(desk: GroupDesk, count: int = 1, **some: Any) -> list[str]:
     """A stable group; every member's assignment is its own name."""
     member_ids = completing_group(desk, count, **some)
     sync_all(desk, member_ids)
-    assert classic(desk).state is State.STABLE
+    assert classic(desk).state is ClassicState.STABLE
     return member_ids
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headrace.coordinators.group.classic import State
+from headrace.coordinators.group.classic import ClassicState
 from headrace.coordinators.group.errors import (
     GroupIsFull,
     InconsistentProtocol,
@@ -47,7 +47,7 @@ def test_who_speaks_nothing_that_all_know_is_refused(some: dict[str, Any]) -> No
         at.join(join_request(**some))
 
     assert len(classic(at).members) == 1
-    assert classic(at).state is State.STABLE
+    assert classic(at).state is ClassicState.STABLE
 
 
 @pytest.mark.parametrize("some", [{"protocols": ()}, {"protocol_type": ""}], ids=["no protocol", "no type"])
@@ -67,7 +67,7 @@ def test_a_member_must_keep_a_protocol_that_all_know() -> None:
     with pytest.raises(InconsistentProtocol):
         at.join(join_request(second, protocols=(("sticky", b""),)))
 
-    assert classic(at).state is State.STABLE
+    assert classic(at).state is ClassicState.STABLE
 
 
 def test_a_group_that_was_left_speaks_what_the_next_member_speaks() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.coordinators.group.classic import State
+from headrace.coordinators.group.classic import ClassicState
 from headrace.coordinators.group.errors import IllegalGeneration, UnknownMember
 from support.groups import commit_request, compacted, join_request, subscription, sync_request
 from unit.coordinators.group.stories import classic, completing_group, desk, stable_group, sync_all
@@ -43,7 +43,7 @@ def test_a_generation_that_nobody_has_synced_in_is_forgotten_and_comes_again() -
 
     at.crash()
 
-    assert (classic(at).state, classic(at).generation) == (State.STABLE, 2)
+    assert (classic(at).state, classic(at).generation) == (ClassicState.STABLE, 2)
     with pytest.raises(IllegalGeneration):
         at.heartbeat(first, 3)
     with pytest.raises(UnknownMember):
@@ -79,7 +79,7 @@ def test_an_empty_group_remembers_its_generation() -> None:
 
     at.crash()
 
-    assert (classic(at).state, classic(at).generation) == (State.EMPTY, 2)
+    assert (classic(at).state, classic(at).generation) == (ClassicState.EMPTY, 2)
     assert at.join(join_request()).answer.generation == 3
 
 

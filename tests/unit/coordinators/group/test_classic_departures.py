@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import pytest
 
-from headrace.coordinators.group.classic import State
+from headrace.coordinators.group.classic import ClassicState
 from headrace.coordinators.group.errors import InvalidGroupId, RebalanceInProgress, UnknownMember
 from headrace.coordinators.group.records import GroupMetadataValue, decode_record
 from support.groups import GroupDesk, Waiter, join_request, sync_request
@@ -30,7 +30,7 @@ def test_who_leaves_is_gone_at_once_and_the_others_come_together_anew() -> None:
     assert at.leave((first, None)) == [None]
 
     assert list(classic(at).members) == [second]
-    assert classic(at).state is State.PREPARING
+    assert classic(at).state is ClassicState.PREPARING
     assert classic(at).leader == second
     assert at.join(join_request(second)).answer.generation == 3
 
@@ -42,7 +42,7 @@ def test_the_last_to_leave_leaves_an_empty_group_in_a_generation_of_its_own() ->
     at.leave((first, None))
 
     group = classic(at)
-    assert (group.state, group.generation, group.leader) == (State.EMPTY, 2, None)
+    assert (group.state, group.generation, group.leader) == (ClassicState.EMPTY, 2, None)
     assert (group.protocol_type, group.protocol_name) == ("consumer", None)
     record = decode_record(*at.log[-1])
     assert record is not None
@@ -118,7 +118,7 @@ def test_strangers_who_leave_change_nothing() -> None:
     with pytest.raises(InvalidGroupId):
         at.leave(("somebody", None), group_id="")
 
-    assert classic(at).state is State.STABLE
+    assert classic(at).state is ClassicState.STABLE
 
 
 # -- silence ---------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def test_a_silent_member_is_removed_when_its_session_is_over() -> None:
     at.pass_time(1)
 
     assert list(classic(at).members) == [second]
-    assert classic(at).state is State.PREPARING
+    assert classic(at).state is ClassicState.PREPARING
 
 
 def test_a_group_whose_members_are_all_silent_is_empty() -> None:
@@ -144,7 +144,7 @@ def test_a_group_whose_members_are_all_silent_is_empty() -> None:
 
     at.pass_time(10_000)
 
-    assert (classic(at).state, classic(at).members) == (State.EMPTY, {})
+    assert (classic(at).state, classic(at).members) == (ClassicState.EMPTY, {})
 
 
 def test_who_waits_for_an_answer_need_not_speak() -> None:
@@ -238,7 +238,7 @@ def test_nobody_joins_again_and_the_group_is_empty() -> None:
 
     keep_alive(at, 60_000, second)
 
-    assert classic(at).state is State.EMPTY
+    assert classic(at).state is ClassicState.EMPTY
 
 
 # -- not syncing -----------------------------------------------------------------------------------
@@ -250,11 +250,11 @@ def test_who_does_not_sync_in_time_is_removed_and_the_others_come_together_anew(
     at.sync(sync_request(first, 2, {}))
 
     keep_alive(at, 55_000, first, second)
-    assert classic(at).state is State.STABLE
+    assert classic(at).state is ClassicState.STABLE
     keep_alive(at, 5_000, first, second)
 
     assert list(classic(at).members) == [first]
-    assert classic(at).state is State.PREPARING
+    assert classic(at).state is ClassicState.PREPARING
 
 
 def test_a_leader_that_does_not_sync_in_time_is_removed() -> None:
@@ -275,7 +275,7 @@ def test_who_has_synced_is_not_removed_for_it() -> None:
 
     keep_alive(at, 120_000, first)
 
-    assert classic(at).state is State.STABLE
+    assert classic(at).state is ClassicState.STABLE
 
 
 def test_nobody_syncs_and_the_group_is_empty() -> None:
@@ -284,4 +284,4 @@ def test_nobody_syncs_and_the_group_is_empty() -> None:
 
     keep_alive(at, 60_000, first, second)
 
-    assert classic(at).state is State.EMPTY
+    assert classic(at).state is ClassicState.EMPTY

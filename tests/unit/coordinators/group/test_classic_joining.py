@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.coordinators.group.classic import State
+from headrace.coordinators.group.classic import ClassicState
 from headrace.coordinators.group.decision import Joined, JoinedMember
 from headrace.coordinators.group.errors import (
     InvalidGroupRequest,
@@ -29,7 +29,7 @@ def test_the_first_member_leads_the_first_generation() -> None:
         leader="client-id1",
         members=[JoinedMember("client-id1", None, ORDERS)],
     )
-    assert classic(at).state is State.COMPLETING
+    assert classic(at).state is ClassicState.COMPLETING
     assert at.log == []
 
 
@@ -40,7 +40,7 @@ def test_a_new_member_is_told_its_id_and_joins_with_it() -> None:
 
     assert isinstance(refused, MemberIdRequired)
     assert refused.member_id == "client-id1"
-    assert classic(at).state is State.EMPTY
+    assert classic(at).state is ClassicState.EMPTY
     assert classic(at).pending == {"client-id1"}
     assert at.join(join_request("client-id1", requires_known_member_id=True)).answer.member_id == "client-id1"
     assert classic(at).pending == set()
@@ -174,7 +174,7 @@ def test_a_new_group_that_everybody_leaves_while_it_waits_is_empty_in_the_end() 
     at.pass_time(3_000)
 
     assert isinstance(waiter.answer, UnknownMember)
-    assert (classic(at).state, classic(at).generation) == (State.EMPTY, 1)
+    assert (classic(at).state, classic(at).generation) == (ClassicState.EMPTY, 1)
 
 
 # -- joining again ---------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def test_a_leader_that_joins_a_stable_group_again_has_everybody_join() -> None:
 
     leader = at.join(join_request(first))
 
-    assert classic(at).state is State.PREPARING
+    assert classic(at).state is ClassicState.PREPARING
     with pytest.raises(RebalanceInProgress):
         at.heartbeat(second, 2)
     follower = at.join(join_request(second))
@@ -200,7 +200,7 @@ def test_a_follower_that_joins_a_stable_group_again_is_told_what_it_knows() -> N
     answer = at.join(join_request(second)).answer
 
     assert (answer.generation, answer.members) == (2, ())
-    assert classic(at).state is State.STABLE
+    assert classic(at).state is ClassicState.STABLE
 
 
 def test_a_follower_with_another_subscription_has_everybody_join() -> None:
@@ -224,7 +224,7 @@ def test_a_member_that_missed_its_answer_is_told_again_while_the_group_completes
     assert [member.member_id for member in leader.members] == [first, second]
     assert follower.members == ()
     assert leader.generation == follower.generation == 2
-    assert classic(at).state is State.COMPLETING
+    assert classic(at).state is ClassicState.COMPLETING
 
 
 def test_another_subscription_while_the_group_completes_begins_anew() -> None:
@@ -233,7 +233,7 @@ def test_another_subscription_while_the_group_completes_begins_anew() -> None:
 
     at.join(join_request(second, protocols=(("range", subscription("people")),)))
 
-    assert classic(at).state is State.PREPARING
+    assert classic(at).state is ClassicState.PREPARING
     assert at.join(join_request(first)).answer.generation == 3
 
 

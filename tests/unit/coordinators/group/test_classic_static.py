@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.coordinators.group.classic import State
+from headrace.coordinators.group.classic import ClassicState
 from headrace.coordinators.group.decision import JoinedMember
 from headrace.coordinators.group.errors import FencedInstance, RebalanceInProgress, UnknownMember
 from support.groups import GroupDesk, commit_request, join_request, subscription, sync_request
@@ -31,7 +31,7 @@ def test_a_static_member_that_is_back_gets_its_place_and_nobody_else_notices() -
 
     assert (answer.generation, answer.leader, answer.members) == (2, first, ())
     assert answer.member_id not in {first, second}
-    assert classic(at).state is State.STABLE
+    assert classic(at).state is ClassicState.STABLE
     at.heartbeat(first, 2, "i1")
     synced = at.sync(sync_request(answer.member_id, 2, instance_id="i2")).answer
     assert synced.assignment == second.encode()
@@ -101,7 +101,7 @@ def test_nobody_waits_for_a_former_self_to_sync() -> None:
         at.heartbeat(first, 2, "i1")
         at.heartbeat(new_id, 2, "i2")
 
-    assert classic(at).state is State.STABLE
+    assert classic(at).state is ClassicState.STABLE
 
 
 def test_a_leader_that_is_back_leads_and_need_not_assign() -> None:
@@ -148,7 +148,7 @@ def test_a_member_that_is_back_while_the_group_completes_sends_everybody_back() 
     at.join(join_request(instance_id="i1"))
 
     assert isinstance(waiting.answer, RebalanceInProgress)
-    assert classic(at).state is State.PREPARING
+    assert classic(at).state is ClassicState.PREPARING
 
 
 def test_a_member_that_is_back_while_the_group_comes_together_joins() -> None:
@@ -187,7 +187,7 @@ def test_a_group_whose_static_members_are_all_away_waits_for_them() -> None:
         with pytest.raises(RebalanceInProgress):
             at.heartbeat(first, 2, "i1")
 
-    assert classic(at).state is State.PREPARING
+    assert classic(at).state is ClassicState.PREPARING
     assert at.join(join_request(first, "i1")).answer.generation == 3
 
 
@@ -213,7 +213,7 @@ def test_a_member_that_is_back_has_a_session_of_its_own() -> None:
     assert new_id in classic(at).members
     at.pass_time(1)
 
-    assert classic(at).state is State.EMPTY
+    assert classic(at).state is ClassicState.EMPTY
 
 
 def test_an_instance_that_nobody_has_is_unknown() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headrace.coordinators.group.classic import State
+from headrace.coordinators.group.classic import ClassicState
 from headrace.coordinators.group.decision import Synced
 from headrace.coordinators.group.errors import (
     IllegalGeneration,
@@ -35,7 +35,7 @@ def test_everybody_is_answered_when_the_leader_syncs() -> None:
 
     assert leader.answer == Synced("consumer", "range", b"a")
     assert follower.answer == Synced("consumer", "range", b"b")
-    assert classic(at).state is State.STABLE
+    assert classic(at).state is ClassicState.STABLE
 
 
 def test_who_syncs_after_the_leader_is_answered_at_once() -> None:
@@ -113,7 +113,7 @@ def test_the_leader_of_an_earlier_generation_assigns_nothing() -> None:
     with pytest.raises(IllegalGeneration):
         at.sync(sync_request(first, 2, {first: b"old"}))
 
-    assert classic(at).state is State.COMPLETING
+    assert classic(at).state is ClassicState.COMPLETING
     assert at.log == []
 
 
@@ -127,7 +127,7 @@ def test_a_sync_in_another_protocol_is_refused(some: dict[str, Any]) -> None:
     with pytest.raises(InconsistentProtocol):
         at.sync(sync_request(member_id, 1, **some))
 
-    assert classic(at).state is State.COMPLETING
+    assert classic(at).state is ClassicState.COMPLETING
 
 
 def test_a_sync_may_name_the_protocol_that_the_group_speaks() -> None:

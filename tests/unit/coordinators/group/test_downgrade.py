@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headrace.coordinators.group.classic import ClassicGroup, State
+from headrace.coordinators.group.classic import ClassicGroup, ClassicState
 from headrace.coordinators.group.consumer import ConsumerGroup
 from headrace.coordinators.group.decision import Joined
 from headrace.coordinators.group.errors import RebalanceInProgress
@@ -40,7 +40,7 @@ def test_when_the_last_consumer_leaves_the_group_is_classic_again() -> None:
     at.beat(beat_request("a", -1))
 
     group = classic(at)
-    assert (group.state, group.generation, group.protocol_name) == (State.PREPARING, epoch, "range")
+    assert (group.state, group.generation, group.protocol_name) == (ClassicState.PREPARING, epoch, "range")
     assert group.members.keys() == {first, second}
     assert len(places(group.members[first].assignment) | places(group.members[second].assignment)) == 2
 
@@ -90,7 +90,7 @@ def test_there_is_one_rebalance_only() -> None:
     synced = at.sync(sync_request(member_id, generation, {member_id: b"all of it"}))
 
     assert synced.answer.assignment == b"all of it"
-    assert classic(at).state is State.STABLE
+    assert classic(at).state is ClassicState.STABLE
 
 
 def test_when_the_last_consumer_is_silent_the_group_is_classic_again() -> None:
@@ -153,7 +153,7 @@ def test_the_last_consumer_replaced_by_a_classic_member_makes_the_group_classic_
 
     assert isinstance(back, Joined)
     group = classic(at)
-    assert (group.state, group.generation) == (State.STABLE, back.generation)
+    assert (group.state, group.generation) == (ClassicState.STABLE, back.generation)
     at.heartbeat(first, epoch)
     synced = [
         at.sync(sync_request(member_id, epoch, instance_id=instance_id)).answer.assignment

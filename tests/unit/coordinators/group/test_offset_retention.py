@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headrace.coordinators.group.classic import ClassicGroup, State
+from headrace.coordinators.group.classic import ClassicGroup, ClassicState
 from support.groups import GroupDesk, beat_request, compacted, join_request, subscription
 from unit.coordinators.group.stories import classic, commit_now, consumers, desk, kept, stable_group, sync_all
 
@@ -53,7 +53,7 @@ def test_offsets_of_a_group_that_was_left_expire_after_that() -> None:
 
 def test_offsets_of_a_left_group_of_old_whose_record_does_not_say_when_expire_after_their_commit() -> None:
     at = desk()
-    group = ClassicGroup("g", State.EMPTY, 3, protocol_type="consumer", state_timestamp_ms=-1)
+    group = ClassicGroup("g", ClassicState.EMPTY, 3, protocol_type="consumer", state_timestamp_ms=-1)
 
     assert group.offset_expiration_base_ms(17) == 17
     assert at.coordinator.groups == {}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headrace.coordinators.group.classic import State
+from headrace.coordinators.group.classic import ClassicState
 from headrace.coordinators.group.errors import (
     GroupIdNotFound,
     GroupNotEmpty,
@@ -59,7 +59,7 @@ def test_who_commits_to_a_group_that_there_is_not_begins_one_without_members() -
     at = desk()
     commit_now(at, ("orders", 0, 5))
 
-    assert classic(at).state is State.EMPTY
+    assert classic(at).state is ClassicState.EMPTY
     assert classic(at).protocol_type is None
 
 

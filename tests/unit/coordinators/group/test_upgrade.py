@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headrace.coordinators.group.classic import State
+from headrace.coordinators.group.classic import ClassicState
 from headrace.coordinators.group.consumer import ConsumerGroup
 from headrace.coordinators.group.errors import GroupIdNotFound, RebalanceInProgress
 from headrace.protocol.consumer_protocol import ConsumerProtocolAssignment, encode_assignment
@@ -91,7 +91,7 @@ def test_a_cooperative_member_keeps_what_it_had_before_a_generation_that_came_to
     at.join(join_request())
     at.join(join_request(first))
     at.join(join_request())
-    assert classic(at).state is State.PREPARING
+    assert classic(at).state is ClassicState.PREPARING
 
     answer = at.beat(beat_request("a", 0))
 

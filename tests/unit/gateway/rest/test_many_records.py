@@ -12,7 +12,7 @@ from starlette.types import Message
 from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.problems import Problem, retry_after, status_of
 from headrace.gateway.reach import Reach
-from headrace.gateway.registry.registry import Registry
+from headrace.gateway.registry.registry import SchemaRegistry
 from headrace.gateway.rest.hub import SEARCHES, WAITING, Hub
 from headrace.gateway.rest.topic_cache import KnownTopics
 from headrace.gateway.rest.v3_produce import Prepared, read_record
@@ -36,7 +36,7 @@ class Topics(KnownTopics):
 @pytest.fixture
 def hub() -> Iterator[Hub]:
     with closing(Reach(GatewaySettings(bootstrap="127.0.0.1:1"))) as reach:
-        hub = Hub(reach, Registry(reach))
+        hub = Hub(reach, SchemaRegistry(reach))
         hub.topics = Topics(reach)
         yield hub
 

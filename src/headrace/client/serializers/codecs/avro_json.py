@@ -60,9 +60,9 @@ class Union:
 
     def __init__(self, branches: list[Branch]) -> None:
         self.branches = branches
-        self._by_name = {each.name: each for each in branches}
-        self._json_types = Counter(each.json_type for each in branches)
-        self._unnamed = [each for each in branches if each.type["type"] not in _NAMED]
+        self._by_name = {branch.name: branch for branch in branches}
+        self._json_types = Counter(branch.json_type for branch in branches)
+        self._unnamed = [branch for branch in branches if branch.type["type"] not in _NAMED]
         self._read_as: dict[type, list[Branch]] = {}
 
     def branch_of(self, value: Any) -> Branch:
@@ -93,21 +93,21 @@ class Union:
 def chosen(value: Any, branches: list[Branch], path: str) -> Branch:
     """Return the branch for a value that names none; Misfit if there is none, or if there are several."""
     json_type = json_type_of(value)
-    fitting = [each for each in branches if each.json_type == json_type]
+    fitting = [branch for branch in branches if branch.json_type == json_type]
     if json_type == "number":
-        fitting = _numbers(value, fitting or [each for each in branches if each.type["type"] in RANGES])
-        fitting = fitting or [each for each in branches if logical_type(each.type) == "decimal"]
+        fitting = _numbers(value, fitting or [branch for branch in branches if branch.type["type"] in RANGES])
+        fitting = fitting or [branch for branch in branches if logical_type(branch.type) == "decimal"]
     elif json_type == "string":
         fitting = [
             each for each in fitting if each.name == "string" and not logical_type(each.type)
         ] or fitting
         if not fitting and value in NOT_FINITE:
-            fitting = [each for each in branches if each.name in {"float", "double"}][:1]
+            fitting = [branch for branch in branches if branch.name in {"float", "double"}][:1]
     elif json_type == "object" and len(fitting) > 1:
         fitting = [each for each in fitting if _has_fields_of(each.type, value)]
     if len(fitting) == 1:
         return fitting[0]
-    others = [each.name for each in branches if each.name != "null"]
+    others = [branch.name for branch in branches if branch.name != "null"]
     if not fitting and len(others) == 1:
         raise Misfit(path, f"is {kind_of(value)}, expected {others[0]}")
     if not fitting:
@@ -120,7 +120,7 @@ def chosen(value: Any, branches: list[Branch], path: str) -> Branch:
 
 def _numbers(value: float, branches: list[Branch]) -> list[Branch]:
     """Return the first branch for a number: a whole one prefers int and long."""
-    by_name = {each.name: each for each in branches}
+    by_name = {branch.name: branch for branch in branches}
     for name in ("int", "long") if isinstance(value, int) else ():
         if name in by_name and value in RANGES[name]:
             return [by_name[name]]

@@ -113,8 +113,8 @@ class CodecProcesses:
         with self._lock:
             self._closed = True
             processes, self._all = self._all, set()
-        for each in processes:
-            each.stop()
+        for process in processes:
+            process.stop()
 
     def _do(self, job: Job, before: int) -> list[Any]:
         with self._process() as process:

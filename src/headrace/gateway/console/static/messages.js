@@ -27,6 +27,61 @@ form.addEventListener("submit", () => {
 });
 addEventListener("pageshow", () => { for (const field of form.elements) field.disabled = false; });
 
+// A search with a filter may take seconds: what it finds is shown at once, and how far it is.
+if (list.dataset.stream) search(new EventSource(at(list.dataset.stream)));
+
+function search(running) {
+  const progress = document.getElementById("progress");
+  const cancel = document.getElementById("stop");
+  const more = document.querySelector(".told a[rel=next]");
+  let found = 0;
+  const end = (text) => {
+    running.close();
+    progress.hidden = cancel.hidden = true;
+    told.textContent = text;
+  };
+  progress.hidden = cancel.hidden = false;
+  told.textContent = "Searching";
+  cancel.addEventListener("click", () => end(`Stopped after ${messages(found)}`));
+  button.addEventListener("click", () => end(""), { once: true });
+  running.addEventListener("message", (event) => {
+    found += 1;
+    list.hidden = false;
+    list.append(row(JSON.parse(event.data, exact)));
+  });
+  running.addEventListener("progress", (event) => {
+    const scanned = JSON.parse(event.data);
+    progress.value = scanned.messages;
+    told.textContent = `Searching: ${messages(found)} of ${number.format(scanned.messages)} looked at (${size(scanned.size_bytes)})`;
+  });
+  running.addEventListener("done", (event) => {
+    const { scanned, stopped_by: bound, next, offline, filter_error: error } = JSON.parse(event.data);
+    const what = found ? messages(found) : "No message";
+    const stopped = { records: "messages", bytes: "bytes", time: "time" }[bound];
+    end([
+      scanned.messages ? `${what} of ${number.format(scanned.messages)} looked at (${size(scanned.size_bytes)}, ${(scanned.took_ms / 1000).toFixed(1)} s)` : offline.length ? "Not searched" : "Nothing to look at",
+      stopped ? `stopped by the bound of ${stopped}` : "",
+      offline.length ? `without a leader, and not searched: partition ${offline.join(", ")}` : "",
+      error ? `the filter could not be evaluated for some messages, for example: ${error}` : "",
+    ].filter(Boolean).join("; "));
+    nothing.hidden = found > 0;
+    if (bound === "end") return;
+    const onwards = new URL(location.href);
+    onwards.searchParams.set("after", next);
+    more.href = onwards.href;
+    more.hidden = false;
+  });
+  running.addEventListener("error", (event) => {
+    if (!event.data && running.readyState !== EventSource.CLOSED) return end("The search was cut off");
+    end("");
+    document.querySelector(".problem").textContent = event.data ? JSON.parse(event.data).message : "the search was refused";
+  });
+}
+
+function messages(count) {
+  return `${number.format(count)} ${count === 1 ? "message" : "messages"}`;
+}
+
 // -- following -----------------------------------------------------------------------------------
 
 button.addEventListener("click", () => (source ? stop("") : start()));

@@ -117,11 +117,14 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 @router.get("/ui/topics/{name}")
 async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubDep) -> Response:
-    """An error of the search is shown above the list, not instead of the page."""
+    """An error of the search is shown above the list, not instead of the page.
+
+    A script runs a search with a filter, and shows its progress; without scripts it is part of the page.
+    """
     topic = await to_thread.run_sync(topics.topic, name, reach)
     found: Scan[bytes] | None = None
     rows: list[dict[str, Any]] = []
-    form, problem = SearchForm(), ""
+    form, problem, stream = SearchForm(), "", ""
     search: Search | None = None
     try:
         form = read_form(request.query_params)
@@ -135,7 +138,10 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
             scan = run(cancelled)
             return scan, [_row(json.loads(message)) for message in scan.found]
 
-        found, rows = await hub.search(request, search_and_parse)
+        if form.filters and "plain" not in request.query_params:
+            stream = _address(name, "messages/stream", form, scan=SCANNED, max_value_bytes=VALUE_BYTES)
+        else:
+            found, rows = await hub.search(request, search_and_parse)
     except NoSuchTopic:
         raise
     except ClientError as error:
@@ -144,10 +150,6 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
     if found is not None and found.stopped_by != "end":
         fields = {**request.query_params, "after": written(found.next_offsets)}
         more = f"{path_of(request)}?{urlencode(fields)}"
-    as_json = ""  # the address of the same search in the API
-    if not problem:
-        given = _parameters(form) | ({"from": form.after} if form.after else {})
-        as_json = f"/api/v1/topics/{name}/messages?{urlencode(given)}"
     render = partial(
         topic_page,
         request,
@@ -162,7 +164,9 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
         limits=LIMITS,
         scanned=SCANNED,
         more=more,
-        json=as_json,
+        json="" if problem else _address(name, "messages", form),
+        stream=stream,
+        plain=f"{path_of(request)}?{urlencode({**request.query_params, 'plain': '1'})}",
     )
     return await to_thread.run_sync(render)
 
@@ -180,6 +184,12 @@ def _parameters(form: SearchForm) -> dict[str, Any]:
         "limit": form.limit,
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _address(topic: str, path: str, form: SearchForm, **bounds: int) -> str:
+    """Return the address of the same search in the API."""
+    given = _parameters(form) | ({"from": form.after} if form.after else {}) | bounds
+    return f"/api/v1/topics/{topic}/{path}?{urlencode(given)}"
 
 
 def _row(message: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from headrace.gateway.console.pages import PageRoute, page
 from headrace.gateway.current import clients_of
 from headrace.gateway.problems import Problem, answers
-from headrace.pipeline.graph import Node, reported, with_figures
+from headrace.pipeline.graph import GraphNode, reported, with_figures
 from headrace.pipeline.progress import Figures, Progress
 from headrace.pipeline.status import state_of
 
@@ -129,7 +129,7 @@ def _unknown(name: str) -> Problem:
     return Problem(40404, f"there is no pipeline {name}")
 
 
-def _steps(name: str, queries: Sequence[Figures], now_ms: int) -> Sequence[Node]:
+def _steps(name: str, queries: Sequence[Figures], now_ms: int) -> Sequence[GraphNode]:
     """Return the steps of a pipeline, as its last run has reported them; none if it has not."""
     graph = reported(name, queries)
     if graph is None:

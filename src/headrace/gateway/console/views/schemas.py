@@ -19,7 +19,7 @@ from headrace.gateway.registry.rights import DESCRIBE
 from headrace.gateway.registry.schemas import get_versions_of_id
 from headrace.registry.formats import Level
 from headrace.registry.records import SchemaKey, SchemaValue
-from headrace.registry.state import Show, State
+from headrace.registry.state import RegistryState, Show
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -78,7 +78,7 @@ def schema_of_id(
     return RedirectResponse(f"{at}?version={best.version}")
 
 
-def _subjects(state: State, show: Show) -> list[Subject]:
+def _subjects(state: RegistryState, show: Show) -> list[Subject]:
     rows = []
     for name in state.subjects(show=show):
         versions = state.versions(name) or state.versions(name, Show.ALL)
@@ -144,7 +144,7 @@ def subject(
     )
 
 
-def _known(state: State, name: str, version: int | None) -> _SubjectView:
+def _known(state: RegistryState, name: str, version: int | None) -> _SubjectView:
     subject_name = state.settings.resolve_alias(name)
     versions = state.versions(subject_name, Show.ALL)
     live = [each for each in versions if not each.deleted]

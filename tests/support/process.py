@@ -83,7 +83,7 @@ class ServerProcess:
         if self._process is not None:
             self._reap()  # the last process has ended by itself
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603  our own program
+            self._process = subprocess.Popen(
                 [*self._inside, *_HEADRACE, *self.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
