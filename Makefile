@@ -133,7 +133,7 @@ extended: install  ## the same of the suites wire, http, cli, console and cluste
 arrow: install  ## topics as tables without Spark: Arrow, Polars, DuckDB and `headrace sql`, beside a plain consumer
 	$(PYTEST) tests/arrow
 
-spark-long: install  ## the same, and what takes long: clusters of Spark's, every table
+spark-long: install  ## the same, and what takes long: clusters of Spark's, triggered runs, every table
 	$(PYTEST_ALL) tests/spark tests/cli/test_pipeline_run.py
 
 compat: install  ## other people's programs: client encoders, Apache Kafka's own tools

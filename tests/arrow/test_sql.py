@@ -1,8 +1,12 @@
 """`headrace sql` as a process: topics as tables, decoded by the registry, in every output format."""
 
 import json
+import os
+import pty
+import re
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +231,36 @@ def test_values_of_several_types_are_printed(headrace: Command, tmp_path: Path) 
 
 def test_queries_are_read_from_a_pipe(headrace: Command) -> None:
     assert headrace("sql", "--json", stdin=b"select 40 + 2 as answer;\n").json == {"answer": 42}
+
+
+def test_queries_are_typed_at_a_terminal_which_remembers_them(headrace: Command, tmp_path: Path) -> None:
+    def typed(text: str) -> str:
+        ours, theirs = pty.openpty()
+        environment = headrace.environment | {"XDG_STATE_HOME": str(tmp_path), "TERM": "dumb"}
+        with subprocess.Popen(
+            headrace.arguments("sql"), stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+        ) as process:
+            os.close(theirs)
+            output = bytearray()
+            while b"headrace> " not in output:  # only then the terminal passes on every key
+                output += os.read(ours, 4096)
+            os.write(ours, text.encode())
+            with suppress(OSError):  # the end of a terminal is an error on Linux
+                while part := os.read(ours, 4096):
+                    output += part
+            assert process.wait(60) == 0, output
+        os.close(ours)
+        return output.decode()
+
+    output = typed("show tables;\nselect 40\n  + 2 as answer;\nselect offset from skewed;\nfrom skewd;\n\x04")
+    assert "skewed" in output
+    assert re.search(r"answer[^;]*42", output)
+    assert 'as a column it is written "offset"' in output
+    assert "headrace: there is no topic skewd; did you mean skewed?" in output
+    history = tmp_path / "headrace" / "sql_history"
+    assert "select 40\n  + 2 as answer;\n" in history.read_text()
+    assert history.stat().st_mode & 0o077 == 0
+    assert "there is no topic skewd" in typed("\x10\nexit\n")  # Ctrl-P is the line before
 
 
 # DuckDB returns the first row of the second query only when it has all of them.

@@ -1,4 +1,4 @@
-"""`headrace pipeline`: the commands, and the pipeline in a file that a command is about."""
+"""`headrace pipeline`: the commands, and the pipeline that a command is about: in a file, or a project."""
 
 import os
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from headrace.pipeline.declaration import Pipeline
 
+SPECS: Final = ("spark-pipeline.yml", "spark-pipeline.yaml")
 COMMANDS: Final = {
     "check": Lazy("headrace.cli.pipeline.plan", "check", "Check whether a pipeline would run.", needs=SPARK),
     "explain": Lazy("headrace.cli.pipeline.plan", "explain", "Show what a pipeline would do.", needs=SPARK),
@@ -84,6 +85,10 @@ def open_pipeline(session: Session, path: Path, root: Path | str | None) -> Open
 
     path = with_suffix(path).absolute()
     root = root.absolute() if isinstance(root, Path) else root
+    if project(path) is not None:
+        raise PipelineError(
+            f"{path.name} is a project of Spark Declarative Pipelines: it can be checked, run and stopped"
+        )
     if path.parent.is_dir():
         os.chdir(path.parent)
     pipeline = load(path)
@@ -115,3 +120,9 @@ def with_suffix(path: Path) -> Path:
     """Return trucks.py for `trucks` if only that file exists."""
     beside = path.with_name(f"{path.name}.py")
     return beside if not path.exists() and beside.is_file() else path
+
+
+def project(path: Path) -> Path | None:
+    """Return the specification of a project if `path` is its file or its directory."""
+    specs = [path] if path.name in SPECS else [path / name for name in SPECS]
+    return next((spec.absolute() for spec in specs if spec.is_file()), None)

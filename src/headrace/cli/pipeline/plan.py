@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from headrace.cli.pipeline.commands import file_argument, inspection_session, open_pipeline, state_option
+from headrace.cli.pipeline.commands import (
+    file_argument,
+    inspection_session,
+    open_pipeline,
+    project,
+    state_option,
+)
 from headrace.cli.pipeline.state import when
 from headrace.cli.support.output import count, together
 from headrace.cli.support.session import Session, options
@@ -29,6 +35,14 @@ def check(session: Session, path: Path, root: Path | str | None) -> None:
     be reachable. Nothing is created and nothing runs. Each problem is a line; the exit status is 1 if there
     is one.
     """
+    if (spec := project(path)) is not None:
+        from headrace.cli.pipeline.triggered import run_project  # noqa: PLC0415
+
+        run_project(session, spec, root, master="local[1]", settings={}, dry_run=True)
+        says = "Spark has found nothing wrong"
+        result = [{"good": True, "what": str(path), "says": says}]
+        session.show(result, f"{click.style('ok', fg='green')}  {path}: {says}")
+        return
     opened = open_pipeline(session, path, root)
     from headrace.pipeline.checker import Checker  # noqa: PLC0415  imports Spark
 

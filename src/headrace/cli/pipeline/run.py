@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from headrace.cli.pipeline.commands import OpenedPipeline, file_argument, open_pipeline, state_option
+from headrace.cli.pipeline.commands import OpenedPipeline, file_argument, open_pipeline, project, state_option
 from headrace.cli.pipeline.state import COLUMNS, row, seconds, troubles, watermark
 from headrace.cli.support.interrupts import STOPPING, ctrl_c_waits
 from headrace.cli.support.output import UNKNOWN, Drawable, count, lines, size, table, together
@@ -83,9 +83,15 @@ def run(
     """Run a pipeline:  headrace pipeline run trucks.py
 
     Topics for results and dead letters are created if they do not exist. Ctrl-C stops the pipeline after its
-    current batches, and the same command continues from there.
+    current batches, and the same command continues from there. FILE may also be the directory of a Spark
+    Declarative Pipelines project, which runs to the current end of its topics.
     """
     own = pairs(settings, "--set")
+    if (spec := project(path)) is not None:
+        from headrace.cli.pipeline.triggered import run_project  # noqa: PLC0415
+
+        run_project(session, spec, root, master=master or LOCAL, settings=own)
+        return
     environment = environment and absolute(environment)  # before the directory is changed to that of FILE
     opened = open_pipeline(session, path, root)
     if restarts is not None:

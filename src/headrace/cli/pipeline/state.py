@@ -12,6 +12,7 @@ from headrace.cli.pipeline.commands import (
     OpenedPipeline,
     file_argument,
     open_pipeline,
+    project,
     state_option,
     with_suffix,
 )
@@ -128,8 +129,10 @@ def replay(session: Session, path: Path, since: str, root: Path | str | None, *,
 
 
 def _state(session: Session, name: str, root: Path | str | None) -> PipelineState:
-    """Return the state of a pipeline, given its file or its name."""
+    """Return the state of a pipeline, given its file, the directory of its project, or its name."""
     path = with_suffix(Path(name))
+    if (spec := project(path)) is not None:
+        return PipelineState(root or spec.parent / DIRECTORY, spec.parent.name)
     if path.is_file():
         return open_pipeline(session, path, root).state
     if path.suffix == ".py" or len(path.parts) > 1:
