@@ -197,8 +197,6 @@ class Broker(BrokerServices):
         """HOST:PORT of each listener, as clients write bootstrap.servers."""
         return ",".join(endpoint.address for endpoint in self.endpoints)
 
-    # -- life ----------------------------------------------------------------------------------
-
     async def start(self) -> None:
         """Open the logs, join the cluster and accept connections; a failure releases everything."""
         self._loop = asyncio.get_running_loop()
@@ -442,8 +440,6 @@ class Broker(BrokerServices):
         self.connections.close_all()
         self._servers.clear()
 
-    # -- configuration --------------------------------------------------------------------------
-
     def reload(self, config: BrokerConfig) -> list[str]:
         """Apply a changed properties file; return the settings that need a restart."""
         reloaded, fixed = self.config.reloaded(config)
@@ -502,8 +498,6 @@ class Broker(BrokerServices):
         self.replicas.use_config(config)
         self._housekeeping.use_config()
 
-    # -- other brokers -------------------------------------------------------------------------
-
     async def handle_locally(self, request: Message, version: int) -> Any:
         """Return the response of a handler of this broker to a request of its own."""
         assert request.__api_key__ is not None, request
@@ -518,8 +512,6 @@ class Broker(BrokerServices):
         if registration is None:
             raise PeerGone(f"broker {broker_id} is not registered")
         return await self.peers.connect(registration)
-
-    # -- what depends on replicas ---------------------------------------------------------------
 
     def updated(self) -> None:
         """The controller has told this broker the state of its cluster."""

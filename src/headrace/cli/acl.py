@@ -8,18 +8,7 @@ import click
 from headrace.cli.support.lazy import LazyGroup
 from headrace.cli.support.output import Drawable, count, table
 from headrace.cli.support.session import Command, Session, confirm, options, yes_option
-from headrace.security.acls import (
-    CONSUMER_OPERATIONS,
-    PRODUCER_OPERATIONS,
-    WILDCARD,
-    AclBinding,
-    AclEntry,
-    AclFilter,
-    PatternType,
-    PermissionType,
-    ResourcePattern,
-    principal_of,
-)
+from headrace.security import acls
 from headrace.security.authorization import CLUSTER_NAME, Operation, ResourceType
 
 _OPERATIONS: Final = {each.name.lower().replace("_", "-"): each for each in Operation}
@@ -60,7 +49,7 @@ _operation = click.option(
     multiple=True,
     help="What the user does; repeatable. Default: all.",
 )
-_host = click.option("--host", metavar="ADDRESS", default=WILDCARD, help="Only from this IP address.")
+_host = click.option("--host", metavar="ADDRESS", default=acls.WILDCARD, help="Only from this IP address.")
 
 
 @click.group(cls=LazyGroup)
@@ -98,7 +87,7 @@ def allow(session: Session, principal: str, **chosen: Any) -> None:
       headrace acl allow User:alice --topic team-a. --prefixed
       headrace acl allow User:gateway --user-principal User:CN=alice --operation create-tokens
     """  # noqa: D301  \b keeps click from wrapping these lines
-    _create(session, principal, PermissionType.ALLOW, **chosen)
+    _create(session, principal, acls.PermissionType.ALLOW, **chosen)
 
 
 @acl.command()
@@ -106,7 +95,7 @@ def allow(session: Session, principal: str, **chosen: Any) -> None:
 @options
 def deny(session: Session, principal: str, **chosen: Any) -> None:
     """Deny something, whatever else is allowed:  headrace acl deny User:bob --topic salaries"""
-    _create(session, principal, PermissionType.DENY, **chosen)
+    _create(session, principal, acls.PermissionType.DENY, **chosen)
 
 
 @acl.command("list")
@@ -118,7 +107,7 @@ def list_(session: Session, principal: str | None, *, prefixed: bool, **chosen: 
 
     With a topic, group or transactional id, all ACLs that apply to it: also those of prefixes and of *.
     """
-    pattern_type = PatternType.PREFIXED if prefixed else PatternType.MATCH
+    pattern_type = acls.PatternType.PREFIXED if prefixed else acls.PatternType.MATCH
     found = sorted(
         {
             each
@@ -150,9 +139,9 @@ def remove(
 
     Of those that match all options. Names match exactly: an ACL of a prefix needs --prefixed.
     """
-    pattern_type = PatternType.PREFIXED if prefixed else PatternType.LITERAL
+    pattern_type = acls.PatternType.PREFIXED if prefixed else acls.PatternType.LITERAL
     filters = _filters(principal, pattern_type, operations, **chosen)
-    if filters == [AclFilter()]:
+    if filters == [acls.AclFilter()]:
         raise click.UsageError(f"Give --principal, {_RESOURCES}.")
     found = sorted({each for selected in filters for each in session.admin.list_acls(selected)})
     if not found:
@@ -169,7 +158,7 @@ def remove(
 def _create(
     session: Session,
     principal: str,
-    permission: PermissionType,
+    permission: acls.PermissionType,
     *,
     operations: Sequence[str],
     host: str,
@@ -184,13 +173,13 @@ def _create(
         raise click.UsageError(f"Name what it is about: {_RESOURCES}.")
     if operations and (producer or consumer):
         raise click.UsageError("Give --operation, or --producer and --consumer.")
-    roles = [PRODUCER_OPERATIONS] * producer + [CONSUMER_OPERATIONS] * consumer
+    roles = [acls.PRODUCER_OPERATIONS] * producer + [acls.CONSUMER_OPERATIONS] * consumer
     given = [_OPERATIONS[name] for name in operations] or [Operation.ALL]
-    pattern_type = PatternType.PREFIXED if prefixed else PatternType.LITERAL
+    pattern_type = acls.PatternType.PREFIXED if prefixed else acls.PatternType.LITERAL
     made = [
-        AclBinding(
-            ResourcePattern(kind, name, _pattern_type(kind, name, pattern_type)),
-            AclEntry(principal_of(principal), host, operation, permission),
+        acls.AclBinding(
+            acls.ResourcePattern(kind, name, _pattern_type(kind, name, pattern_type)),
+            acls.AclEntry(acls.principal_of(principal), host, operation, permission),
         )
         for kind, name in resources
         for operation in (
@@ -203,41 +192,46 @@ def _create(
     session.show([_as_json(each) for each in made], lambda: _table(made))
 
 
-def _pattern_type(kind: ResourceType, name: str, chosen: PatternType) -> PatternType:
+def _pattern_type(kind: ResourceType, name: str, chosen: acls.PatternType) -> acls.PatternType:
     """Return LITERAL for what cannot be a prefix: the cluster, and *."""
-    return PatternType.LITERAL if kind is ResourceType.CLUSTER or name == WILDCARD else chosen
+    return acls.PatternType.LITERAL if kind is ResourceType.CLUSTER or name == acls.WILDCARD else chosen
 
 
 def _named_resources(*, cluster: bool, **named: Sequence[str]) -> Iterator[Resource]:
     for option, names in named.items():
         kind = _NAMED[option]
         for name in names:
-            yield kind, principal_of(name) if kind is ResourceType.USER and name != WILDCARD else name
+            yield (
+                kind,
+                acls.principal_of(name) if kind is ResourceType.USER and name != acls.WILDCARD else name,
+            )
     if cluster:
         yield ResourceType.CLUSTER, CLUSTER_NAME
 
 
 def _filters(
-    principal: str | None, pattern_type: PatternType, operations: Sequence[str] | None, **chosen: Any
-) -> list[AclFilter]:
+    principal: str | None, pattern_type: acls.PatternType, operations: Sequence[str] | None, **chosen: Any
+) -> list[acls.AclFilter]:
     """Return a filter for each resource and operation that the options name."""
-    by = principal_of(principal) if principal else None
+    by = acls.principal_of(principal) if principal else None
     resources = list(_named_resources(**chosen))
     chosen_operations: list[Operation | None] = [_OPERATIONS[each] for each in operations or ()] or [None]
     if not resources:
-        return [AclFilter(principal=by, operation=chosen_operation) for chosen_operation in chosen_operations]
+        return [
+            acls.AclFilter(principal=by, operation=chosen_operation) for chosen_operation in chosen_operations
+        ]
     return [
-        AclFilter(kind, name, _pattern_type(kind, name, pattern_type), by, operation=chosen_operation)
+        acls.AclFilter(kind, name, _pattern_type(kind, name, pattern_type), by, operation=chosen_operation)
         for kind, name in resources
         for chosen_operation in chosen_operations
     ]
 
 
-def _table(found: Sequence[AclBinding]) -> Drawable:
+def _table(found: Sequence[acls.AclBinding]) -> Drawable:
     return table(_COLUMNS, [tuple(_as_json(each).values()) for each in found])
 
 
-def _as_json(acl: AclBinding) -> dict[str, str]:
+def _as_json(acl: acls.AclBinding) -> dict[str, str]:
     return {
         "resource_type": acl.pattern.resource_type.name,
         "resource_name": acl.pattern.name,

@@ -10,12 +10,7 @@ from headrace.cli.group import spans
 from headrace.cli.support.lazy import LazyGroup
 from headrace.cli.support.output import Drawable, table, together
 from headrace.cli.support.session import Session, duration_ms, options
-from headrace.client.transactions.transaction import (
-    STATES,
-    PartitionProducer,
-    Transaction,
-    TransactionSummary,
-)
+from headrace.client.transactions import transaction
 from headrace.protocol.ids import TopicPartition
 
 
@@ -28,7 +23,7 @@ def txn() -> None:
 @click.option(
     "--state",
     "states",
-    type=click.Choice(STATES, case_sensitive=False),
+    type=click.Choice(transaction.STATES, case_sensitive=False),
     multiple=True,
     help="Only transactions in this state; repeatable.",
 )
@@ -92,7 +87,7 @@ def describe_producers(session: Session, topic: str, index: int) -> None:
     session.show(found, lambda: draw_producers(TopicPartition(topic, index), found))
 
 
-def draw_transactions(found: Sequence[TransactionSummary], *, filtered: bool) -> Drawable:
+def draw_transactions(found: Sequence[transaction.TransactionSummary], *, filtered: bool) -> Drawable:
     if not found:
         return "no transaction matches" if filtered else "there are no transactions"
     return table(
@@ -101,7 +96,7 @@ def draw_transactions(found: Sequence[TransactionSummary], *, filtered: bool) ->
     )
 
 
-def draw_transaction(found: Transaction) -> Drawable:
+def draw_transaction(found: transaction.Transaction) -> Drawable:
     """Return two lines about the transaction, and a row for each topic."""
     since = "" if found.duration_ms is None else f" for {duration(found.duration_ms)}"
     started = "" if found.start_ms is None else f", started {moment(found.start_ms)}"
@@ -117,7 +112,7 @@ def draw_transaction(found: Transaction) -> Drawable:
     return together([head, table(["topic", "partitions"], rows)])
 
 
-def draw_producers(partition: TopicPartition, found: Sequence[PartitionProducer]) -> Drawable:
+def draw_producers(partition: TopicPartition, found: Sequence[transaction.PartitionProducer]) -> Drawable:
     if not found:
         return f"{partition} has no idempotent or transactional producers"
     return table(

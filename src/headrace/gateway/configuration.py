@@ -16,13 +16,7 @@ from headrace.client.errors import BadSetting, WrongSetting
 from headrace.client.properties import InvalidProperties, parse_properties
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.client.wire.security import PLAINTEXT, Security
-from headrace.gateway.listening import (
-    ALLOW_PLAINTEXT,
-    ALLOW_UNAUTHENTICATED,
-    Exposed,
-    authenticates,
-    check_exposure,
-)
+from headrace.gateway import listening
 from headrace.gateway.users.credentials import PASSWORD_MECHANISMS
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.principal_mapping import SETTING as MAPPING_RULES
@@ -57,8 +51,8 @@ SETTINGS: Final = _TLS | {
     MECHANISM,
     SESSION_IDLE,
     SESSION_MAX,
-    ALLOW_UNAUTHENTICATED,
-    ALLOW_PLAINTEXT,
+    listening.ALLOW_UNAUTHENTICATED,
+    listening.ALLOW_PLAINTEXT,
     MAPPING_RULES,
 }
 _BOOLEANS: Final = {"true": True, "false": False}
@@ -121,7 +115,7 @@ class Configuration:
 
     def settings(self, connection: ConnectionSettings, host: str) -> GatewaySettings:
         """Return all settings of a gateway that listens on `host`; BadSetting if it must not start."""
-        allow = self._flag(ALLOW_UNAUTHENTICATED)
+        allow = self._flag(listening.ALLOW_UNAUTHENTICATED)
         rules = self.given.get(MAPPING_RULES, "DEFAULT")
         try:
             # Files that cannot be used, and rules that cannot be parsed, are an error now.
@@ -137,19 +131,19 @@ class Configuration:
             raise WrongSetting(MECHANISM, f"is {mechanism}: choose one of {', '.join(PASSWORD_MECHANISMS)}")
         protocol = connection.security.protocol
         try:
-            check_exposure(
+            listening.check_exposure(
                 host,
                 protocol,
                 tls=tls is not None,
                 allow_unauthenticated=allow,
-                allow_plaintext=self._flag(ALLOW_PLAINTEXT),
+                allow_plaintext=self._flag(listening.ALLOW_PLAINTEXT),
             )
-        except Exposed as error:
+        except listening.Exposed as error:
             raise BadSetting(str(error)) from error
         return GatewaySettings(
             bootstrap=connection.bootstrap,
             security=connection.security,
-            authentication=authenticates(protocol, allow_unauthenticated=allow),
+            authentication=listening.authenticates(protocol, allow_unauthenticated=allow),
             password_mechanism=mechanism,
             tls=tls,
             principal_mapping_rules=rules,

@@ -12,20 +12,8 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from headrace.client import errors
 from headrace.client.admin.users import NoSuchUser, UserExists
-from headrace.client.errors import (
-    AuthenticationFailed,
-    ClientError,
-    GroupActive,
-    NoSuchGroup,
-    NoSuchPartition,
-    NoSuchTopic,
-    NoSuchTransactionalId,
-    Refused,
-    TopicExists,
-    Unreachable,
-    lowered,
-)
 from headrace.client.wire.librdkafka import TokenNeedsExtension
 from headrace.protocol.codec import EncodeError
 from headrace.protocol.errors import ErrorCode
@@ -33,20 +21,20 @@ from headrace.registry.refusals import Refusal as RegistryRefusal
 
 logger = logging.getLogger(__name__)
 
-_CODES: Final[Mapping[type[ClientError], int]] = {
-    NoSuchTopic: 40401,
-    NoSuchPartition: 40402,
-    NoSuchGroup: 40403,
-    NoSuchTransactionalId: 40406,
+_CODES: Final[Mapping[type[errors.ClientError], int]] = {
+    errors.NoSuchTopic: 40401,
+    errors.NoSuchPartition: 40402,
+    errors.NoSuchGroup: 40403,
+    errors.NoSuchTransactionalId: 40406,
     NoSuchUser: 40410,
-    TopicExists: 40901,
-    GroupActive: 40902,
+    errors.TopicExists: 40901,
+    errors.GroupActive: 40902,
     UserExists: 40905,
-    AuthenticationFailed: 40101,
+    errors.AuthenticationFailed: 40101,
     TokenNeedsExtension: 40301,
-    Refused: 50201,
-    Unreachable: 50301,
-    ClientError: 40002,
+    errors.Refused: 50201,
+    errors.Unreachable: 50301,
+    errors.ClientError: 40002,
 }
 """The error code of a client's error: the first class that matches counts."""
 
@@ -130,13 +118,20 @@ def printable(text: str) -> str:
 
 def install(app: FastAPI) -> None:
     """Answer every exception of `app` with a refusal."""
-    for kind in (Problem, ClientError, RequestValidationError, EncodeError, HTTPException, ClientDisconnect):
+    for kind in (
+        Problem,
+        errors.ClientError,
+        RequestValidationError,
+        EncodeError,
+        HTTPException,
+        ClientDisconnect,
+    ):
         app.add_exception_handler(kind, _answer)
     app.add_exception_handler(Exception, _answer)
 
 
-def code_of(error: Problem | RegistryRefusal | ClientError) -> int:
-    if isinstance(error, ClientError):
+def code_of(error: Problem | RegistryRefusal | errors.ClientError) -> int:
+    if isinstance(error, errors.ClientError):
         if error.error_code in DENIED:
             return 40301
         return next(code for kind, code in _CODES.items() if isinstance(error, kind))
@@ -145,7 +140,7 @@ def code_of(error: Problem | RegistryRefusal | ClientError) -> int:
 
 async def _answer(request: Request, error: Exception) -> JSONResponse:
     match error:
-        case Problem() | ClientError():
+        case Problem() | errors.ClientError():
             return refusal(code_of(error), str(error))
         case RequestValidationError():
             return refusal(422, "; ".join(map(_message, error.errors()[:5])))
@@ -165,7 +160,7 @@ async def _answer(request: Request, error: Exception) -> JSONResponse:
 
 def _message(error: Mapping[str, Any]) -> str:
     if error["type"] == "json_invalid":
-        return f"the body is no JSON: {lowered(error['ctx']['error'])} at character {error['loc'][-1]}"
+        return f"the body is no JSON: {errors.lowered(error['ctx']['error'])} at character {error['loc'][-1]}"
     # The tag of a body's form is ours, and not part of the path to the field.
     path = ".".join(str(part) for part in error["loc"] if not str(part).startswith(FORM))
     return f"{path}: {_MESSAGES.get(error['type'], error['msg'])}"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from headrace.registry import names
+from headrace.registry import names, refusals
 from headrace.registry.formats import Level
 from headrace.registry.record_json import config_document, read_config
 from headrace.registry.records import (
@@ -18,14 +18,6 @@ from headrace.registry.records import (
     Record,
     SchemaKey,
 )
-from headrace.registry.refusals import (
-    InvalidLevel,
-    InvalidMode,
-    InvalidSubject,
-    NoSuchSubject,
-    NotPermitted,
-    Referenced,
-)
 from headrace.registry.settings import DEFAULT_LEVEL
 from headrace.registry.state import RegistryState, Show
 
@@ -33,7 +25,7 @@ from headrace.registry.state import RegistryState, Show
 def settings_scope(subject: str) -> str | None:
     """Return the subject or context that a setting of this name is for; None for the default context."""
     if not names.is_valid(subject, for_settings=True):
-        raise InvalidSubject(subject)
+        raise refusals.InvalidSubject(subject)
     name = names.parse(subject)
     return None if name == (names.DEFAULT_CONTEXT, "") else str(name)
 
@@ -52,7 +44,7 @@ def set_config(
 def delete_config(state: RegistryState, subject: str | None) -> Decision[ConfigValue]:
     old = state.settings.config(subject)
     if old is None and subject is not None:
-        raise NoSuchSubject(subject)
+        raise refusals.NoSuchSubject(subject)
     state.settings.check_writable(subject)
     records = [] if old is None else [Record(ConfigKey(subject), None)]
     return Decision(old or ConfigValue(DEFAULT_LEVEL), records)
@@ -63,7 +55,7 @@ def set_mode(state: RegistryState, subject: str | None, mode: Mode, *, force: bo
     records: list[Record] = []
     if mode is Mode.IMPORT and state.settings.mode_in_force(subject) is not Mode.IMPORT and not force:
         if state.subjects_of(subject):
-            raise NotPermitted("Cannot import since found existing subjects")
+            raise refusals.NotPermitted("Cannot import since found existing subjects")
         # Soft-deleted versions are deleted permanently: their ids may be imported anew.
         deleted = state.subjects_of(subject, Show.ALL)
         for context in sorted({names.context_of(name) for name in deleted}):
@@ -72,7 +64,7 @@ def set_mode(state: RegistryState, subject: str | None, mode: Mode, *, force: bo
             for value in state.versions(name, Show.ALL):
                 key = SchemaKey(name, value.version)
                 if state.referrers(key, Show.ALL):
-                    raise Referenced(name, value.version)
+                    raise refusals.Referenced(name, value.version)
                 records.append(Record(key, None))
         records.append(Record(ClearSubjectKey(subject), Exists()))
     return Decision(mode, [*records, Record(ModeKey(subject), ModeValue(mode))])
@@ -81,7 +73,7 @@ def set_mode(state: RegistryState, subject: str | None, mode: Mode, *, force: bo
 def delete_mode(state: RegistryState, subject: str | None) -> Decision[Mode]:
     old = state.settings.mode(subject)
     if old is None and subject is not None:
-        raise NoSuchSubject(subject)
+        raise refusals.NoSuchSubject(subject)
     return Decision(old or Mode.READWRITE, [] if old is None else [Record(ModeKey(subject), None)])
 
 
@@ -90,7 +82,7 @@ def parse_level(name: str) -> Level:
     try:
         return Level(name.upper())
     except ValueError:
-        raise InvalidLevel from None
+        raise refusals.InvalidLevel from None
 
 
 def parse_mode(name: str) -> Mode:
@@ -98,4 +90,4 @@ def parse_mode(name: str) -> Mode:
     try:
         return Mode(name.upper())
     except ValueError:
-        raise InvalidMode from None
+        raise refusals.InvalidMode from None

@@ -7,7 +7,7 @@ soft-deleted ones included, prevents a permanent one.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from headrace.registry import names
+from headrace.registry import names, refusals
 from headrace.registry.records import (
     ContextKey,
     Decision,
@@ -17,15 +17,6 @@ from headrace.registry.records import (
     SchemaKey,
     SchemaValue,
 )
-from headrace.registry.refusals import (
-    ContextNotEmpty,
-    NoSuchSubject,
-    Referenced,
-    SubjectDeleted,
-    SubjectNotDeleted,
-    VersionDeleted,
-    VersionNotDeleted,
-)
 from headrace.registry.state import RegistryState, Show
 
 
@@ -34,12 +25,12 @@ def delete_subject(state: RegistryState, subject: str, *, permanent: bool = Fals
     everything = state.versions(subject, Show.ALL)
     live = state.versions(subject)
     if not everything:
-        raise NoSuchSubject(subject)
+        raise refusals.NoSuchSubject(subject)
     if not permanent and not live:
-        raise SubjectDeleted(subject)
+        raise refusals.SubjectDeleted(subject)
     state.settings.check_writable(subject)
     if permanent and live:
-        raise SubjectNotDeleted(subject)
+        raise refusals.SubjectNotDeleted(subject)
     deleted = everything if permanent else live
     for each in deleted:
         _check_referrers(state, each, permanent=permanent, except_for=subject)
@@ -55,11 +46,11 @@ def delete_version(
     """Return the number of the version that is deleted."""
     value = state.version(subject, version, Show.ALL)
     if value.deleted and not permanent:
-        raise VersionDeleted(subject, value.version)
+        raise refusals.VersionDeleted(subject, value.version)
     state.settings.check_writable(subject)
     _check_referrers(state, value, permanent=permanent)
     if permanent and not value.deleted:
-        raise VersionNotDeleted(subject, value.version)
+        raise refusals.VersionNotDeleted(subject, value.version)
     if permanent:
         return Decision(value.version, _tombstones(state, subject, [value.version]))
     return Decision(value.version, [Record(SchemaKey(subject, value.version), replace(value, deleted=True))])
@@ -68,7 +59,7 @@ def delete_version(
 def delete_context(state: RegistryState, context: str) -> Decision[None]:
     """Delete a context; ContextNotEmpty if it has subjects, soft-deleted ones included."""
     if state.subjects_of(f":{context}:", Show.ALL):
-        raise ContextNotEmpty(context)
+        raise refusals.ContextNotEmpty(context)
     known = context != names.DEFAULT_CONTEXT and state.has_context(context)
     return Decision(None, [Record(ContextKey(context), None)] if known else [])
 
@@ -86,4 +77,4 @@ def _check_referrers(
 ) -> None:
     referrers = state.referrers(SchemaKey(value.subject, value.version), Show.ALL if permanent else Show.LIVE)
     if any(referrer.subject != except_for for referrer in referrers):
-        raise Referenced(value.subject, value.version)
+        raise refusals.Referenced(value.subject, value.version)

@@ -11,27 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
+from headrace.registry import records
 from headrace.registry.formats import Level, Reference, Schema, SchemaType
-from headrace.registry.records import (
-    ClearSubjectKey,
-    ConfigKey,
-    ConfigValue,
-    ContextKey,
-    DeleteSubjectKey,
-    DeleteSubjectValue,
-    Exists,
-    MaxIdKey,
-    MaxIdValue,
-    Mode,
-    ModeKey,
-    ModeValue,
-    NoopKey,
-    Record,
-    RecordKey,
-    RecordValue,
-    SchemaKey,
-    SchemaValue,
-)
 
 TENANT: Final = "default"
 _MAX_INT: Final = 2**31 - 1
@@ -40,13 +21,13 @@ _UNDERSTOOD: Final = {"subject", "alias", "normalize", "compatibilityGroup"} | _
 
 
 _KEY_TYPES: Final[Mapping[type, str]] = {
-    SchemaKey: "SCHEMA",
-    ConfigKey: "CONFIG",
-    ModeKey: "MODE",
-    DeleteSubjectKey: "DELETE_SUBJECT",
-    ClearSubjectKey: "CLEAR_SUBJECT",
-    ContextKey: "CONTEXT",
-    NoopKey: "NOOP",
+    records.SchemaKey: "SCHEMA",
+    records.ConfigKey: "CONFIG",
+    records.ModeKey: "MODE",
+    records.DeleteSubjectKey: "DELETE_SUBJECT",
+    records.ClearSubjectKey: "CLEAR_SUBJECT",
+    records.ContextKey: "CONTEXT",
+    records.NoopKey: "NOOP",
 }
 
 
@@ -54,37 +35,37 @@ class BadRecord(ValueError):
     """The record is not one of a registry, or is malformed."""
 
 
-def encode_key(key: RecordKey) -> bytes:
-    if isinstance(key, MaxIdKey):
+def encode_key(key: records.RecordKey) -> bytes:
+    if isinstance(key, records.MaxIdKey):
         return _json({"keytype": "NOOP", "magic": 0, "maxIdOf": key.context})
-    tenant = {"tenant": TENANT} if isinstance(key, ContextKey) else {}
+    tenant = {"tenant": TENANT} if isinstance(key, records.ContextKey) else {}
     fields = {name: value for name, value in asdict(key).items() if value is not None}
-    magic = int(isinstance(key, SchemaKey))
+    magic = int(isinstance(key, records.SchemaKey))
     return _json({"keytype": _KEY_TYPES[type(key)], **tenant, **fields, "magic": magic})
 
 
-def encode_value(record: Record) -> bytes | None:
+def encode_value(record: records.Record) -> bytes | None:
     subject = getattr(record.key, "subject", None)
     document: dict[str, Any] = {} if subject is None else {"subject": subject}
     match record.value:
         case None:
             return None
-        case SchemaValue() as value:
+        case records.SchemaValue() as value:
             document = _schema_document(value)
-        case ConfigValue() as value:
+        case records.ConfigValue() as value:
             document |= config_document(value)
-        case ModeValue(mode):
+        case records.ModeValue(mode):
             document["mode"] = str(mode)
-        case DeleteSubjectValue(version):
+        case records.DeleteSubjectValue(version):
             document["version"] = version
-        case MaxIdValue(highest):
+        case records.MaxIdValue(highest):
             document["maxId"] = highest
-        case Exists() if isinstance(record.key, ContextKey):
+        case records.Exists() if isinstance(record.key, records.ContextKey):
             document = {"tenant": TENANT, "context": record.key.context}
     return _json(document)
 
 
-def _schema_document(value: SchemaValue) -> dict[str, Any]:
+def _schema_document(value: records.SchemaValue) -> dict[str, Any]:
     schema = value.schema
     document = {
         "subject": value.subject,
@@ -100,7 +81,7 @@ def _schema_document(value: SchemaValue) -> dict[str, Any]:
     return {name: each for name, each in document.items() if each is not None}
 
 
-def config_document(value: ConfigValue, *, level: str = "compatibilityLevel") -> dict[str, Any]:
+def config_document(value: records.ConfigValue, *, level: str = "compatibilityLevel") -> dict[str, Any]:
     """Return the settings that are set, by their names in JSON."""
     document = {
         "alias": value.alias,
@@ -115,13 +96,13 @@ def _json(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def decode(key: bytes | None, value: bytes | None) -> Record:
+def decode(key: bytes | None, value: bytes | None) -> records.Record:
     """Return the record; BadRecord if it is not one of a registry."""
     try:
         key_document = _document(key)
         document = None if value is None else _document(value)
         found = _key(key_document, document or {})
-        return Record(found, None if document is None else _value(found, document))
+        return records.Record(found, None if document is None else _value(found, document))
     except BadRecord:
         raise
     except (KeyError, TypeError, ValueError, RecursionError) as error:
@@ -137,43 +118,43 @@ def _document(data: bytes | None) -> dict[str, Any]:
     return document
 
 
-def _key(name: Mapping[str, Any], document: Mapping[str, Any]) -> RecordKey:
+def _key(name: Mapping[str, Any], document: Mapping[str, Any]) -> records.RecordKey:
     match name["keytype"]:
         case "SCHEMA":
-            return SchemaKey(_text(name["subject"]), _positive(name["version"]))
+            return records.SchemaKey(_text(name["subject"]), _positive(name["version"]))
         case "CONFIG":
-            return ConfigKey(_optional_text(name.get("subject")))
+            return records.ConfigKey(_optional_text(name.get("subject")))
         case "MODE":
-            return ModeKey(_optional_text(name.get("subject")))
+            return records.ModeKey(_optional_text(name.get("subject")))
         case "DELETE_SUBJECT":
-            return DeleteSubjectKey(_text(name["subject"]))
+            return records.DeleteSubjectKey(_text(name["subject"]))
         case "CLEAR_SUBJECT":
-            return ClearSubjectKey(_optional_text(name.get("subject", document.get("subject"))))
+            return records.ClearSubjectKey(_optional_text(name.get("subject", document.get("subject"))))
         case "CONTEXT":
-            return ContextKey(_text(name["context"]))
+            return records.ContextKey(_text(name["context"]))
         case "NOOP":
-            return MaxIdKey(_text(name["maxIdOf"])) if "maxIdOf" in name else NoopKey()
+            return records.MaxIdKey(_text(name["maxIdOf"])) if "maxIdOf" in name else records.NoopKey()
         case other:
             raise BadRecord(f"unknown keytype {other!r}")
 
 
-def _value(key: RecordKey, document: Mapping[str, Any]) -> RecordValue:
+def _value(key: records.RecordKey, document: Mapping[str, Any]) -> records.RecordValue:
     match key:
-        case SchemaKey():
+        case records.SchemaKey():
             return _schema_value(key, document)
-        case ConfigKey():
+        case records.ConfigKey():
             return read_config(document)
-        case ModeKey():
-            return ModeValue(Mode(document["mode"]))
-        case DeleteSubjectKey():
-            return DeleteSubjectValue(_positive(document["version"], least=0))
-        case MaxIdKey():
-            return MaxIdValue(_positive(document["maxId"], least=0))
+        case records.ModeKey():
+            return records.ModeValue(records.Mode(document["mode"]))
+        case records.DeleteSubjectKey():
+            return records.DeleteSubjectValue(_positive(document["version"], least=0))
+        case records.MaxIdKey():
+            return records.MaxIdValue(_positive(document["maxId"], least=0))
         case _:
-            return Exists()
+            return records.Exists()
 
 
-def _schema_value(key: SchemaKey, document: Mapping[str, Any]) -> SchemaValue:
+def _schema_value(key: records.SchemaKey, document: Mapping[str, Any]) -> records.SchemaValue:
     schema = Schema(
         SchemaType(document.get("schemaType") or SchemaType.AVRO),
         _text(document["schema"]),
@@ -182,7 +163,7 @@ def _schema_value(key: SchemaKey, document: Mapping[str, Any]) -> SchemaValue:
             for reference in document.get("references") or ()
         ),
     )
-    return SchemaValue(
+    return records.SchemaValue(
         key.subject,
         key.version,
         _positive(document["id"], least=0),
@@ -193,13 +174,13 @@ def _schema_value(key: SchemaKey, document: Mapping[str, Any]) -> SchemaValue:
     )
 
 
-def read_config(document: Mapping[str, Any]) -> ConfigValue:
+def read_config(document: Mapping[str, Any]) -> records.ConfigValue:
     """Return the settings in a JSON object; ValueError if the level is unknown."""
     others = {
         name: value for name, value in document.items() if value is not None and name not in _UNDERSTOOD
     }
     level = document.get("compatibilityLevel") or document.get("compatibility")
-    return ConfigValue(
+    return records.ConfigValue(
         None if level is None else Level(level),
         document.get("normalize"),
         document.get("alias"),

@@ -10,19 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from headrace.registry import names
+from headrace.registry import names, refusals
 from headrace.registry.fingerprints import identity
 from headrace.registry.formats import Level, Parsed, Schema
 from headrace.registry.library import Comparison, Library
 from headrace.registry.records import ContextKey, Decision, Exists, Mode, Record, SchemaKey, SchemaValue
-from headrace.registry.refusals import (
-    Incompatible,
-    Invalid,
-    InvalidSubject,
-    NoSuchSchema,
-    NoSuchSubject,
-    NotPermitted,
-)
 from headrace.registry.state import RegistryState, Show
 
 MAX_ID: Final = 2**31 - 1
@@ -49,13 +41,13 @@ def register(
 ) -> Decision[SchemaValue] | Comparison:
     """Return the version of the subject that the schema is, or becomes, or the comparison that is missing."""
     if not names.is_valid(subject):
-        raise InvalidSubject(subject)
+        raise refusals.InvalidSubject(subject)
     state.settings.check_writable(subject)
     mode = state.settings.mode_in_force(subject)
     if submitted.id is not None and mode is not Mode.IMPORT:
-        raise NotPermitted(f"Subject {subject} is not in import mode")
+        raise refusals.NotPermitted(f"Subject {subject} is not in import mode")
     if submitted.id is None and mode is not Mode.READWRITE:
-        raise NotPermitted(f"Subject {subject} is not in read-write mode")
+        raise refusals.NotPermitted(f"Subject {subject} is not in read-write mode")
     live = state.versions(subject)
     importing = mode is Mode.IMPORT
     if live and not importing:
@@ -71,7 +63,7 @@ def register(
         if isinstance(messages, Comparison):
             return messages
         if messages:
-            raise Incompatible(subject, messages)
+            raise refusals.Incompatible(subject, messages)
     return _add(state, value, submitted, importing=importing)
 
 
@@ -87,7 +79,7 @@ def lookup(
     """Return the version of the subject that equals the schema; NoSuchSubject or NoSuchSchema if none."""
     versions = state.versions(subject, show)
     if not versions:
-        raise NoSuchSubject(subject)
+        raise refusals.NoSuchSubject(subject)
     value, _ = _parsed(state, library, subject, submitted, normalize=normalize)
     found = _find(library, value, versions)
     if found is not None:
@@ -97,7 +89,7 @@ def lookup(
         candidate = replace(value, metadata=defaults.metadata, rule_set=defaults.rule_set)
         if _is_equal(library, version, candidate):
             return version
-    raise NoSuchSchema
+    raise refusals.NoSuchSchema
 
 
 def compatible(
@@ -139,7 +131,7 @@ def _parsed(
     try:
         json.dumps(parts, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise Invalid(f"the schema cannot be stored: {error}") from error
+        raise refusals.Invalid(f"the schema cannot be stored: {error}") from error
     parsed = library.parsed(subject, library.pinned(subject, submitted.schema))
     normalize = normalize or state.settings.config_in_force(subject).normalize is True
     schema = Schema(parsed.type, parsed.normalized if normalize else parsed.canonical, parsed.references)
@@ -161,7 +153,7 @@ def _is_equal(library: Library, version: SchemaValue, value: SchemaValue) -> boo
     if version.schema.text != value.schema.text:
         try:
             text = library.parsed_version(version).canonical
-        except Invalid:
+        except refusals.Invalid:
             return False
         version = replace(version, schema=replace(version.schema, text=text))
     return identity(version) == identity(value)
@@ -202,16 +194,20 @@ def _add(
     following = history[-1].version + 1 if history else 1
     version = following if submitted.version is None else submitted.version
     if version != following and not importing:
-        raise Invalid(f"Version is not one more than previous version: {version} after {following - 1}")
+        raise refusals.Invalid(
+            f"Version is not one more than previous version: {version} after {following - 1}"
+        )
     schema_id = state.id_of(value) if submitted.id is None else submitted.id
     if schema_id is None:
         schema_id = state.max_id(context) + 1
         if schema_id > MAX_ID:
-            raise NotPermitted(f"all ids of the context {context} have been assigned")
+            raise refusals.NotPermitted(f"all ids of the context {context} have been assigned")
     elif submitted.id is not None and any(
         identity(each) != identity(value) for each in state.versions_with_id(schema_id, context)
     ):
-        raise NotPermitted(f"Overwrite new schema with id {schema_id} in context {context} is not permitted.")
+        raise refusals.NotPermitted(
+            f"Overwrite new schema with id {schema_id} in context {context} is not permitted."
+        )
     # Soft-deleted versions of the same schema without referrers are replaced by the new version.
     replaced = [
         SchemaKey(subject, old.version)

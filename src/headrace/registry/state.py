@@ -9,21 +9,8 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final
 
-from headrace.registry import names
+from headrace.registry import names, records
 from headrace.registry.fingerprints import Identity, fingerprint, identity, read_guid
-from headrace.registry.records import (
-    ClearSubjectKey,
-    ConfigKey,
-    ContextKey,
-    DeleteSubjectKey,
-    DeleteSubjectValue,
-    MaxIdKey,
-    MaxIdValue,
-    ModeKey,
-    Record,
-    SchemaKey,
-    SchemaValue,
-)
 from headrace.registry.refusals import NoSuchSchema, NoSuchSubject, NoSuchVersion
 from headrace.registry.settings import Settings
 
@@ -45,40 +32,40 @@ class RegistryState:
     def __init__(self) -> None:
         self.settings = Settings()
         self.permanent_deletions = 0  # counted: each invalidates what was derived from references
-        self._subjects: dict[str, dict[int, SchemaValue]] = {}
-        self._by_id: dict[str, dict[int, dict[SchemaKey, None]]] = {}  # by context, then id
+        self._subjects: dict[str, dict[int, records.SchemaValue]] = {}
+        self._by_id: dict[str, dict[int, dict[records.SchemaKey, None]]] = {}  # by context, then id
         self._ids: dict[str, dict[Identity, int]] = {}  # by context, then identity
-        self._fingerprints: dict[SchemaKey, bytes] = {}
-        self._by_fingerprint: dict[bytes, dict[SchemaKey, None]] = {}  # in all contexts
+        self._fingerprints: dict[records.SchemaKey, bytes] = {}
+        self._by_fingerprint: dict[bytes, dict[records.SchemaKey, None]] = {}  # in all contexts
         self._max_ids: dict[str, int] = {}
         self._recorded_max_ids: dict[str, int] = {}  # those that a MaxIdKey record has stored
-        self._referrers: dict[SchemaKey, dict[SchemaKey, None]] = {}
+        self._referrers: dict[records.SchemaKey, dict[records.SchemaKey, None]] = {}
         self._contexts: dict[str, None] = {}
 
-    def apply(self, record: Record) -> str | None:
+    def apply(self, record: records.Record) -> str | None:
         """Apply a record; return the reason if it was skipped."""
         match record.key, record.value:
-            case SchemaKey() as key, SchemaValue() as value:
+            case records.SchemaKey() as key, records.SchemaValue() as value:
                 return self._add(key, value)
-            case SchemaKey() as key, None:
+            case records.SchemaKey() as key, None:
                 self._delete_permanently(key)
-            case (ConfigKey() | ModeKey()) as key, value:
+            case (records.ConfigKey() | records.ModeKey()) as key, value:
                 self.settings.apply(key, value)
-            case DeleteSubjectKey(subject), DeleteSubjectValue(last):
+            case records.DeleteSubjectKey(subject), records.DeleteSubjectValue(last):
                 self._soft_delete(subject, last)
-            case ClearSubjectKey(subject), value if value is not None:
+            case records.ClearSubjectKey(subject), value if value is not None:
                 self._clear(subject)
-            case MaxIdKey(context), MaxIdValue(highest):
+            case records.MaxIdKey(context), records.MaxIdValue(highest):
                 self._max_ids[context] = max(self._max_ids.get(context, 0), highest)
                 self._recorded_max_ids[context] = highest
-            case ContextKey(context), value:
+            case records.ContextKey(context), value:
                 if value is None:
                     self._contexts.pop(context, None)
                 else:
                     self._contexts[context] = None
         return None
 
-    def _add(self, key: SchemaKey, value: SchemaValue) -> str | None:
+    def _add(self, key: records.SchemaKey, value: records.SchemaValue) -> str | None:
         context = names.context_of(key.subject)
         self._max_ids[context] = max(self._max_ids.get(context, 0), value.id)
         for other in self._by_id.get(context, {}).get(value.id, ()):
@@ -97,11 +84,11 @@ class RegistryState:
             self._referrers.setdefault(target, {})[key] = None
         return None
 
-    def _delete_permanently(self, key: SchemaKey) -> None:
+    def _delete_permanently(self, key: records.SchemaKey) -> None:
         self.permanent_deletions += 1
         self._remove(key)
 
-    def _remove(self, key: SchemaKey) -> None:
+    def _remove(self, key: records.SchemaKey) -> None:
         versions = self._subjects.get(key.subject, {})
         value = versions.pop(key.version, None)
         if value is None:
@@ -131,12 +118,12 @@ class RegistryState:
     def _clear(self, subject: str | None) -> None:
         for each in self.subjects_of(subject, Show.ALL):
             for value in self.versions(each, Show.DELETED):
-                self._delete_permanently(SchemaKey(each, value.version))
+                self._delete_permanently(records.SchemaKey(each, value.version))
 
     @staticmethod
-    def _targets(value: SchemaValue) -> Iterator[SchemaKey]:
+    def _targets(value: records.SchemaValue) -> Iterator[records.SchemaKey]:
         for reference in value.schema.references:
-            yield SchemaKey(names.qualified(value.subject, reference.subject), reference.version)
+            yield records.SchemaKey(names.qualified(value.subject, reference.subject), reference.version)
 
     def subjects(self, prefix: str = names.EVERYWHERE, show: Show = Show.LIVE) -> list[str]:
         """Return the names of subjects; a prefix that starts with `:*:` is searched for in every context."""
@@ -159,11 +146,11 @@ class RegistryState:
             return [each for each in found if names.context_of(each) == name.context]
         return [each for each in found if each == subject]
 
-    def versions(self, subject: str, show: Show = Show.LIVE) -> list[SchemaValue]:
+    def versions(self, subject: str, show: Show = Show.LIVE) -> list[records.SchemaValue]:
         found = self._subjects.get(subject, {})
         return [found[each] for each in sorted(found) if show.has(deleted=found[each].deleted)]
 
-    def version(self, subject: str, version: int, show: Show = Show.LIVE) -> SchemaValue:
+    def version(self, subject: str, version: int, show: Show = Show.LIVE) -> records.SchemaValue:
         """Return a version; NoSuchSubject or NoSuchVersion if it does not exist."""
         if version == LATEST:
             live = self.versions(subject)
@@ -182,11 +169,11 @@ class RegistryState:
     def has_context(self, context: str) -> bool:
         return context == names.DEFAULT_CONTEXT or context in self._contexts
 
-    def referrers(self, key: SchemaKey, show: Show = Show.LIVE) -> list[SchemaValue]:
+    def referrers(self, key: records.SchemaKey, show: Show = Show.LIVE) -> list[records.SchemaValue]:
         found = self._values(self._referrers.get(key, ()))
         return [value for value in found if show.has(deleted=value.deleted)]
 
-    def by_id(self, schema_id: int, subject: str = "") -> SchemaValue:
+    def by_id(self, schema_id: int, subject: str = "") -> records.SchemaValue:
         """Return the schema of an id, the version of `subject` if there is one.
 
         A subject without a context is looked for in all contexts.
@@ -203,12 +190,14 @@ class RegistryState:
             raise NoSuchSchema(schema_id)
         return at_home[0]
 
-    def versions_with_id(self, schema_id: int, context: str = names.DEFAULT_CONTEXT) -> list[SchemaValue]:
+    def versions_with_id(
+        self, schema_id: int, context: str = names.DEFAULT_CONTEXT
+    ) -> list[records.SchemaValue]:
         """Return the versions that have this id, deleted ones included."""
         found = self._values(self._by_id.get(context, {}).get(schema_id, ()))
         return sorted(found, key=lambda each: (each.subject, each.version))
 
-    def by_guid(self, guid: str) -> SchemaValue:
+    def by_guid(self, guid: str) -> records.SchemaValue:
         """Return the schema with this fingerprint, preferably of the default context."""
         parsed = read_guid(guid)
         found = [] if parsed is None else self.versions_with_fingerprint(parsed)
@@ -216,20 +205,20 @@ class RegistryState:
             raise NoSuchSchema(guid)
         return found[0]
 
-    def versions_with_fingerprint(self, wanted: bytes) -> list[SchemaValue]:
+    def versions_with_fingerprint(self, wanted: bytes) -> list[records.SchemaValue]:
         """Return the versions with this fingerprint, deleted ones included, by context, subject, version."""
         return sorted(
             self._values(self._by_fingerprint.get(wanted, ())),
             key=lambda value: (names.context_of(value.subject), value.subject, value.version),
         )
 
-    def _values(self, keys: Iterable[SchemaKey]) -> Iterator[SchemaValue]:
+    def _values(self, keys: Iterable[records.SchemaKey]) -> Iterator[records.SchemaValue]:
         return (self._subjects[key.subject][key.version] for key in keys)
 
-    def fingerprint_of(self, value: SchemaValue) -> bytes:
-        return self._fingerprints[SchemaKey(value.subject, value.version)]
+    def fingerprint_of(self, value: records.SchemaValue) -> bytes:
+        return self._fingerprints[records.SchemaKey(value.subject, value.version)]
 
-    def id_of(self, value: SchemaValue) -> int | None:
+    def id_of(self, value: records.SchemaValue) -> int | None:
         """Return the id of an equal schema in the context."""
         return self._ids.get(names.context_of(value.subject), {}).get(identity(value))
 
@@ -237,9 +226,9 @@ class RegistryState:
         """Return the highest id that the context has ever assigned."""
         return self._max_ids.get(context, 0)
 
-    def max_id_records(self, context: str) -> list[Record]:
+    def max_id_records(self, context: str) -> list[records.Record]:
         """Return the record that keeps permanently deleted ids from being assigned again after a replay."""
         highest = self.max_id(context)
         if highest <= self._recorded_max_ids.get(context, 0):
             return []
-        return [Record(MaxIdKey(context), MaxIdValue(highest))]
+        return [records.Record(records.MaxIdKey(context), records.MaxIdValue(highest))]

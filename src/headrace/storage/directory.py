@@ -310,8 +310,6 @@ class LogDirectory:
         del self.failed[partition], self.truncatable[partition]
         self._add(partition, log)
 
-    # -- seeding -------------------------------------------------------------------------------
-
     def plan_seed(self, partition: TopicPartition, high_watermark: int) -> SeedPlan:
         """Return the files of a log to seed another broker's replica with."""
         return plan_seed(self.logs[partition], high_watermark)
@@ -357,8 +355,6 @@ class LogDirectory:
             except IndexError:
                 return  # none is left: another thread may have taken the last one
             shutil.rmtree(deleted)
-
-    # -- checkpoints ---------------------------------------------------------------------------
 
     def checkpoint(self) -> None:
         """Write the recovery point, log start offset, high watermark and cleaner offset of each log.

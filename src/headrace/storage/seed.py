@@ -12,20 +12,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from headrace.storage import files
 from headrace.storage.config import LogConfig
 from headrace.storage.epochs import FILE_NAME as EPOCHS_FILE
 from headrace.storage.errors import ForeignDirectory
-from headrace.storage.files import (
-    LOG,
-    OFFSET_INDEX,
-    SNAPSHOT,
-    TIME_INDEX,
-    TXN_INDEX,
-    file_name,
-    names_in,
-    sync_directory,
-    write_all,
-)
 from headrace.storage.identity import Identity, read_identity, write_topic_id
 from headrace.storage.log import Log
 from headrace.storage.producers.producers import snapshots_in
@@ -35,7 +25,7 @@ from headrace.storage.segment import Segment
 # The name of a deleted log: whoever opens the log directory next removes what an interrupted seeding has
 # left, and so do older versions of Headrace, and Kafka.
 STAGING_NAME = re.compile(r".+-\d+\.[0-9a-f]{32}-delete")
-_INDEXES = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
+_INDEXES = (files.OFFSET_INDEX, files.TIME_INDEX, files.TXN_INDEX)
 
 
 class Seed(NamedTuple):
@@ -76,17 +66,17 @@ class SeedPlan(NamedTuple):
             os.close(descriptor)
 
     def _link(self, base_offset: int, descriptor: int) -> None:
-        name = file_name(base_offset, LOG)
+        name = files.file_name(base_offset, files.LOG)
         os.link(self.log.directory / name, name, dst_dir_fd=descriptor, follow_symlinks=False)
         for suffix in _INDEXES:
-            name = file_name(base_offset, suffix)
+            name = files.file_name(base_offset, suffix)
             _copy(self.log.directory / name, name, descriptor)
 
     def _other_files(self) -> Iterable[str]:
         yield EPOCHS_FILE
-        for offset in snapshots_in(names_in(self.log.directory)):
+        for offset in snapshots_in(files.names_in(self.log.directory)):
             if self.seed.log_start_offset < offset <= self.seed.end_offset:
-                yield file_name(offset, SNAPSHOT)
+                yield files.file_name(offset, files.SNAPSHOT)
 
 
 def plan_seed(log: Log, high_watermark: int) -> SeedPlan:
@@ -146,7 +136,7 @@ def _copy(source: Path, name: str, directory: int) -> None:
         return
     descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=directory)
     try:
-        write_all(descriptor, content, 0)
+        files.write_all(descriptor, content, 0)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
@@ -167,7 +157,7 @@ def open_seeded(
     """
     write_topic_id(staging, topic_id)
     Segment.create(staging, seed.end_offset, config, now_ms=now_ms()).release()
-    sync_directory(staging)
+    files.sync_directory(staging)
     staging.rename(directory)
-    sync_directory(directory.parent)
+    files.sync_directory(directory.parent)
     return open_log(directory, config, now_ms=now_ms, log_start_offset=seed.log_start_offset, clean=True)

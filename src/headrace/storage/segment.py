@@ -161,8 +161,6 @@ class Segment:
     def path(self) -> Path:
         return self.file.path
 
-    # -- append --------------------------------------------------------------------------------
-
     def append(self, data: Buffer, headers: Sequence[BatchHeader]) -> None:
         """Write `data`, the batches of `headers` in order, and index them."""
         write_all(self.file.descriptor, data, self.size)
@@ -197,8 +195,6 @@ class Segment:
         """Return the age of the segment, by the records' timestamps if they have any."""
         first = self.first_timestamp
         return now_ms - self.created_ms if first < 0 else timestamp - first
-
-    # -- content -------------------------------------------------------------------------------
 
     @property
     def first_timestamp(self) -> int:
@@ -235,8 +231,6 @@ class Segment:
         """Return a scanner for another thread; it stays valid when the segment is deleted."""
         with PrivateFile(self.path, os.open(self.path, os.O_RDONLY)) as file:
             yield Scanner(file, self.size)
-
-    # -- read ----------------------------------------------------------------------------------
 
     def position_of(self, offset: int, *, cached_only: bool = False) -> int:
         """Return the position of the first batch that reaches `offset`; the segment's size if none does."""
@@ -338,8 +332,6 @@ class Segment:
             raise CorruptLog(self.path, position + len(data), f"{size - len(data)} bytes are missing")
         return data
 
-    # -- indexes -------------------------------------------------------------------------------
-
     def _entry_at_or_before(self, offset: int, cached_only: bool) -> Position:
         if not self._trusts_index:  # a lookup alone may not notice that an index is garbage
             self._checked_last(cached_only)
@@ -392,8 +384,6 @@ class Segment:
         self._unindexed = 0
         self._max = MaxTimestamp(NO_TIMESTAMP, self.base_offset)
         self._first_timestamp = None
-
-    # -- open, truncate and close --------------------------------------------------------------
 
     def resume(self) -> int:
         """Prepare an opened segment for appends; return its next offset.

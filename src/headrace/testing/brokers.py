@@ -49,8 +49,6 @@ Topics = Mapping[str, int | Mapping[str, Any]] | Iterable[str]
 
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
-# -- settings --------------------------------------------------------------------------------------
-
 _QUICK: Final = {
     "group.initial.rebalance.delay.ms": "0",  # a test with one consumer does not wait for a second
     "group.min.session.timeout.ms": "100",
@@ -114,8 +112,6 @@ class RunningBrokers:
 
     def __exit__(self, *_error: object) -> None:
         self.stop()
-
-    # -- for tests -----------------------------------------------------------------------------
 
     def start(self) -> Self:
         """Return when clients can connect and all topics exist."""
@@ -280,8 +276,6 @@ class RunningBrokers:
             topic, count, timeout_s, read_committed=isolation_level == "read_committed"
         )
 
-    # -- one broker: its id may be left out if it is the only one ------------------------------
-
     def kill(self, broker_id: int | None = None) -> None:
         """End a broker as a crash would, with SIGKILL if it is a process; `restart` starts it again."""
         self._loop.run(self._node(broker_id).kill())
@@ -299,8 +293,6 @@ class RunningBrokers:
     def resume(self, broker_id: int | None = None) -> None:
         """Resume a broker's process."""
         self._process_node(broker_id).signal(signal.SIGCONT)
-
-    # -- parts ---------------------------------------------------------------------------------
 
     def _client(self) -> "FixtureClient":
         from headrace.testing.client import FixtureClient  # noqa: PLC0415

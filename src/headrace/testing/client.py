@@ -6,18 +6,10 @@ from typing import Final, TypeVar
 
 from headrace.client.errors import NoSuchTopic, Retriable, TopicExists, Unreachable, raise_for
 from headrace.client.records.one_by_one import Headers, Receipt, Record, Writer
+from headrace.client.wire import requests
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Address
 from headrace.client.wire.connection_settings import ConnectionSettings
-from headrace.client.wire.requests import (
-    EARLIEST,
-    addresses_by_id,
-    create_topic_request,
-    fetch_request,
-    list_offsets_request,
-    listed_offsets,
-    metadata_request,
-)
 from headrace.protocol.batch import BatchHeader, read_batch
 from headrace.protocol.control_records import ControlRecordType, decode_control_key
 from headrace.protocol.errors import ErrorCode
@@ -72,7 +64,9 @@ class FixtureClient:
     ) -> None:
         """Create a topic, and return when every broker knows its leaders."""
         values = {key: str(value) for key, value in (configs or {}).items()}
-        request = create_topic_request(name, partitions=partitions, replicas=replicas, configs=values)
+        request = requests.create_topic_request(
+            name, partitions=partitions, replicas=replicas, configs=values
+        )
         with self.connected() as brokers:
             (made,) = brokers.any(request).topics
             if made.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
@@ -121,7 +115,7 @@ def _bytes(text: Text) -> bytes | None:
 
 def _check_all_know(brokers: Brokers, name: str) -> None:
     """Raise NotYet unless every broker knows the topic."""
-    for broker_id, address in addresses_by_id(brokers.any(metadata_request())).items():
+    for broker_id, address in requests.addresses_by_id(brokers.any(requests.metadata_request())).items():
         try:
             topic_at(brokers, address, name)
         except NoSuchTopic as error:
@@ -135,7 +129,7 @@ def topic_at(
 
     Raise NoSuchTopic if it does not exist, unless `create` lets the broker create it.
     """
-    request = metadata_request([name], create=create)
+    request = requests.metadata_request([name], create=create)
     response = brokers.any(request) if address is None else brokers.at(address, request)
     topic: MetadataResponseTopic = response.topics[0]
     if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -150,7 +144,7 @@ def topic_at(
 def _read_all(brokers: Brokers, name: str, *, read_committed: bool) -> Iterator[Record]:
     """Yield every record of a topic, by partition and offset."""
     topic = topic_at(brokers, None, name)
-    addresses = addresses_by_id(brokers.any(metadata_request()))
+    addresses = requests.addresses_by_id(brokers.any(requests.metadata_request()))
     for index, leader_id in sorted((each.partition_index, each.leader_id) for each in topic.partitions):
         leader = addresses.get(leader_id)
         if leader is None:
@@ -162,11 +156,13 @@ def _read_partition(
     brokers: Brokers, leader: Address, topic: MetadataResponseTopic, index: int, *, read_committed: bool
 ) -> Iterator[Record]:
     partition = TopicPartition(topic.name or "", index)
-    listed = listed_offsets(brokers.at(leader, list_offsets_request({partition: EARLIEST})))[partition]
+    listed = requests.listed_offsets(
+        brokers.at(leader, requests.list_offsets_request({partition: requests.EARLIEST}))
+    )[partition]
     _check(listed.error_code, partition)
     offset = int(listed.offset)
     while True:
-        request = fetch_request(
+        request = requests.fetch_request(
             partition, offset, topic_id=topic.topic_id, max_bytes=_FETCH_BYTES, read_committed=read_committed
         )
         data: PartitionData = brokers.at(leader, request).responses[0].partitions[0]

@@ -142,8 +142,6 @@ class CoordinatorShard(Generic[Machine]):
             raise CoordinatorLoading(f"{self.partition.id} is being loaded (COORDINATOR_LOAD_IN_PROGRESS)")
         self._owner.ensure_lease(self.partition)
 
-    # -- loading -------------------------------------------------------------------------------
-
     async def _load(self) -> None:
         """Load the partition. Nothing else appends to it before this is done."""
         try:
@@ -174,8 +172,6 @@ class CoordinatorShard(Generic[Machine]):
             action()
         else:
             self._when_loaded.append(action)
-
-    # -- decisions -----------------------------------------------------------------------------
 
     def write(
         self, decide: Callable[[Machine, int], Decision[Any]], verification: Verification | None = None
@@ -308,8 +304,6 @@ class CoordinatorShard(Generic[Machine]):
         self._reply_at(commit, decision.replies)
         self._owner.applied(self)
 
-    # -- replies -------------------------------------------------------------------------------
-
     def _reply_at(self, commit: Commit | None, replies: Replies) -> None:
         """Send the replies when `commit` is done, which is now if it is None."""
         if commit is None:
@@ -317,8 +311,6 @@ class CoordinatorShard(Generic[Machine]):
             return
         timer = self._loop.call_later(COMMIT_TIMEOUT_S, _time_out, commit)
         commit.add_done_callback(partial(_reply_or_refuse, replies, timer))
-
-    # -- time ----------------------------------------------------------------------------------
 
     def _set_timer(self) -> None:
         due_ms = self.machine.deadlines.next_ms()
@@ -375,8 +367,6 @@ class CoordinatorShard(Generic[Machine]):
         """Look at the deadlines after `seconds`, and not earlier."""
         self._not_before = self._loop.time() + seconds
         self._call_at(self._not_before)
-
-    # -- unloading -----------------------------------------------------------------------------
 
     def stop(self, why: CoordinatorError | None = None) -> None:
         """Answer every waiting request with `why`, or NOT_COORDINATOR, and accept no more."""

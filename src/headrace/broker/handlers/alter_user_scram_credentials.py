@@ -10,13 +10,8 @@ from typing import Final
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.slices import grouped, in_slices, one_by_one
 from headrace.broker.translate import FAILURES, error_fields
+from headrace.protocol import kafka_errors
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.kafka_errors import (
-    DuplicateResource,
-    ResourceNotFound,
-    UnacceptableCredential,
-    UnsupportedSaslMechanism,
-)
 from headrace.protocol.schema import alter_user_scram_credentials as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.config_admin import USERS
@@ -52,7 +47,7 @@ async def _alter(user: str, changes: list[Change], context: Context) -> api.Alte
                     mechanism, bytes(change.salted_password), bytes(change.salt), change.iterations
                 ).encode()
             elif values.pop(mechanism, None) is None:
-                raise ResourceNotFound("Attempt to delete a user credential that does not exist")
+                raise kafka_errors.ResourceNotFound("Attempt to delete a user credential that does not exist")
         return values
 
     try:
@@ -66,16 +61,16 @@ async def _alter(user: str, changes: list[Change], context: Context) -> api.Alte
 
 def _check(user: str, changes: list[Change]) -> None:
     if not user:
-        raise UnacceptableCredential("Username must not be empty")
+        raise kafka_errors.UnacceptableCredential("Username must not be empty")
     for change in changes:
         if change.mechanism not in MECHANISMS:
-            raise UnsupportedSaslMechanism(f"Unknown SCRAM mechanism {change.mechanism}")
+            raise kafka_errors.UnsupportedSaslMechanism(f"Unknown SCRAM mechanism {change.mechanism}")
         if isinstance(change, api.ScramCredentialUpsertion):
             if not MIN_ITERATIONS <= change.iterations <= MAX_ITERATIONS:
-                raise UnacceptableCredential(
+                raise kafka_errors.UnacceptableCredential(
                     f"{change.iterations} iterations, expected {MIN_ITERATIONS} to {MAX_ITERATIONS}"
                 )
             if not change.salt or not change.salted_password:
-                raise UnacceptableCredential("salt and salted password must not be empty")
+                raise kafka_errors.UnacceptableCredential("salt and salted password must not be empty")
     if len({change.mechanism for change in changes}) < len(changes):
-        raise DuplicateResource("A user credential cannot be altered twice in the same request")
+        raise kafka_errors.DuplicateResource("A user credential cannot be altered twice in the same request")

@@ -12,13 +12,7 @@ from collections.abc import Iterable
 
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import config_action, on_configs
-from headrace.broker.settings.describe import (
-    DescribedSetting,
-    describe_all_brokers,
-    describe_broker,
-    describe_group,
-    describe_topic,
-)
+from headrace.broker.settings import describe
 from headrace.broker.slices import STEP, Steps, keyed
 from headrace.broker.translate import error_fields
 from headrace.protocol.errors import KafkaError
@@ -77,7 +71,7 @@ def _describe(
     )
 
 
-def _settings(resource: api.DescribeConfigsResource, context: Context) -> Iterable[DescribedSetting]:
+def _settings(resource: api.DescribeConfigsResource, context: Context) -> Iterable[describe.DescribedSetting]:
     broker, name = context.broker, resource.resource_name
     config, image = broker.config, broker.image
     match resource.resource_type:
@@ -85,21 +79,21 @@ def _settings(resource: api.DescribeConfigsResource, context: Context) -> Iterab
             check_topic_name(name)
             if name not in image.topics:
                 raise UnknownTopicOrPartition(f"topic {name!r} does not exist (UNKNOWN_TOPIC_OR_PARTITION)")
-            return describe_topic(config, image.topic_configs.get(name, {}))
+            return describe.describe_topic(config, image.topic_configs.get(name, {}))
         case ResourceType.BROKER:
             if name not in {"", str(broker.broker_id)}:
                 raise InvalidRequest(f"this is broker {broker.broker_id}, not {name[:100]!r}")
-            return describe_broker(config) if name else describe_all_brokers(config)
+            return describe.describe_broker(config) if name else describe.describe_all_brokers(config)
         case ResourceType.GROUP if not name:
             raise InvalidRequest("the name of the resource is empty")
         case ResourceType.GROUP:
-            return describe_group(config, image.group_configs.get(name, {}))
+            return describe.describe_group(config, image.group_configs.get(name, {}))
         case other:
             raise InvalidRequest(f"resources of type {other} have no configs here (INVALID_REQUEST)")
 
 
 def _entry(
-    described: DescribedSetting, request: api.DescribeConfigsRequest
+    described: describe.DescribedSetting, request: api.DescribeConfigsRequest
 ) -> api.DescribeConfigsResourceResult:
     synonyms = [
         api.DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)

@@ -20,22 +20,16 @@ from headrace.protocol.kafka_errors import LeaderNotSteppedDown, NotController
 from headrace.protocol.schema import elect_leaders as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.runner import UPDATE_WAIT_S, Controller
-from headrace.security.authorization import (
-    CLUSTER_NAME,
-    AuthorizationFailed,
-    Operation,
-    Permission,
-    ResourceType,
-)
+from headrace.security import authorization
 
 _PREFERRED, _UNCLEAN = 0, 1
-_ALTER: Final = Permission(Operation.ALTER, ResourceType.CLUSTER)
+_ALTER: Final = authorization.Permission(authorization.Operation.ALTER, authorization.ResourceType.CLUSTER)
 
 
 @handles(ApiKey.ELECT_LEADERS, range(3), requires=_ALTER, on_controller=True)
 async def elect_leaders(request: api.ElectLeadersRequest, context: Context) -> api.ElectLeadersResponse:
     if not context.may(_ALTER):
-        return await _refused(request, context.denied(_ALTER, CLUSTER_NAME))
+        return await _refused(request, context.denied(_ALTER, authorization.CLUSTER_NAME))
     controller = context.broker.controller
     if controller is None or request.election_type not in {_PREFERRED, _UNCLEAN}:
         code = ErrorCode.NOT_CONTROLLER if controller is None else ErrorCode.INVALID_REQUEST
@@ -61,7 +55,9 @@ async def elect_leaders(request: api.ElectLeadersRequest, context: Context) -> a
     return api.ElectLeadersResponse(replica_election_results=_by_topic(results))
 
 
-async def _refused(request: api.ElectLeadersRequest, error: AuthorizationFailed) -> api.ElectLeadersResponse:
+async def _refused(
+    request: api.ElectLeadersRequest, error: authorization.AuthorizationFailed
+) -> api.ElectLeadersResponse:
     """Return a response with the error at its top and, for v0, at each partition."""
     results: dict[str, list[api.PartitionResult]] = {}
     turns = Turns()

@@ -49,21 +49,17 @@ from headrace.protocol.schema.fetch import (
     PartitionData,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.security.authorization import (
-    AuthorizationFailed,
-    Operation,
-    Permission,
-    ResourceType,
-    authorization_failed,
-)
+from headrace.security import authorization
 from headrace.storage.txn_index import AbortedTxn
 
 ZSTD = 10
 BY_ID = 13
 ENCODED_AT_ONCE = 500  # aborted transactions; a response with more is encoded in slices
 _NOT_DIVERGING: Final = all_defaults(EpochEndOffset)  # the codec looks for this very object
-_READ: Final = on_topics(Operation.READ)  # for consumers
-_REPLICATE: Final = Permission(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)  # for followers
+_READ: Final = on_topics(authorization.Operation.READ)  # for consumers
+_REPLICATE: Final = authorization.Permission(
+    authorization.Operation.CLUSTER_ACTION, authorization.ResourceType.CLUSTER
+)  # for followers
 
 
 @handles(ApiKey.FETCH, range(4, 19), requires=(_READ, _REPLICATE))
@@ -163,8 +159,8 @@ def _partition(
     if replica is not None:
         try:
             context.require(_REPLICATE)
-        except AuthorizationFailed as error:  # Kafka names the topic, not the cluster
-            raise authorization_failed(_READ) from error
+        except authorization.AuthorizationFailed as error:  # Kafka names the topic, not the cluster
+            raise authorization.authorization_failed(_READ) from error
     name = context.broker.topic_name(entry.topic_id) if by_id else entry.topic
     if replica is None:
         _require_read(request, context, name)
@@ -180,7 +176,7 @@ def _require_read(request: FetchRequest, context: Context, name: str) -> None:
     """Raise TOPIC_AUTHORIZATION_FAILED unless the client may read, or is a broker that repairs a replica."""
     try:
         context.require(_READ, name)
-    except AuthorizationFailed:
+    except authorization.AuthorizationFailed:
         is_repair = request.replica_state.replica_id == REPAIRING and context.accepts_brokers
         if not is_repair or not context.may(_REPLICATE):
             raise

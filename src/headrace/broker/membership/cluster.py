@@ -9,23 +9,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from headrace.broker.membership.change_notifications import ChangeNotifications
+from headrace.coordination import znodes
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import Conflict, ZooKeeperSession
-from headrace.coordination.znodes import (
-    BROKER_IDS,
-    CONFIG_CHANGES,
-    PERSISTENT_PATHS,
-    BrokerRegistration,
-    ClusterId,
-    ClusterSecret,
-    Config,
-    ConfigChange,
-    Controller,
-    clients_of,
-    decode_config_name,
-    encode_id,
-    user_of,
-)
 from headrace.storage.errors import StorageError
 
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 1.0
@@ -37,16 +23,16 @@ logger = logging.getLogger(__name__)
 
 async def prepare(session: ZooKeeperSession) -> str:
     """Create the persistent paths, and the cluster id if this is the first broker; return the id."""
-    for path in PERSISTENT_PATHS:
+    for path in znodes.PERSISTENT_PATHS:
         await session.ensure(path)
-    new = ClusterId(id=encode_id(secrets.token_bytes(16)))
-    return ClusterId.decode(await _first(session, ClusterId.path, new.encode())).id
+    new = znodes.ClusterId(id=znodes.encode_id(secrets.token_bytes(16)))
+    return znodes.ClusterId.decode(await _first(session, znodes.ClusterId.path, new.encode())).id
 
 
 async def cluster_secret(session: ZooKeeperSession) -> bytes:
     """Return the secret of the cluster, which the first broker that needs it makes."""
-    new = ClusterSecret(secret=secrets.token_bytes(32))
-    return ClusterSecret.decode(await _first(session, ClusterSecret.path, new.encode())).secret
+    new = znodes.ClusterSecret(secret=secrets.token_bytes(32))
+    return znodes.ClusterSecret.decode(await _first(session, znodes.ClusterSecret.path, new.encode())).secret
 
 
 async def _first(session: ZooKeeperSession, path: str, data: bytes) -> bytes:
@@ -61,7 +47,7 @@ async def _first(session: ZooKeeperSession, path: str, data: bytes) -> bytes:
 class RegisteredBrokers(NamedTuple):
     """The brokers that are registered, and the epochs of their registrations."""
 
-    registrations: Mapping[int, BrokerRegistration]
+    registrations: Mapping[int, znodes.BrokerRegistration]
     epochs: Mapping[int, int]
 
 
@@ -75,7 +61,7 @@ class ClusterView:
     def __init__(
         self, session: ZooKeeperSession, on_config: Callable[[str, str, Mapping[str, str]], None]
     ) -> None:
-        self.registrations: dict[int, BrokerRegistration] = {}
+        self.registrations: dict[int, znodes.BrokerRegistration] = {}
         self.on_brokers: list[Callable[[RegisteredBrokers], Awaitable[None]]] = []
         self.on_controller: list[Callable[[int], Awaitable[None]]] = []  # -1: there is no controller
         self._epochs: dict[int, int] = {}
@@ -85,16 +71,16 @@ class ClusterView:
         self._on_config = on_config
         self._loaded_configs: defaultdict[str, set[str]] = defaultdict(set)  # the names of each kind
         self._notifications = ChangeNotifications(
-            session, ConfigChange.prefix, lambda: self.changed(CONFIG_CHANGES)
+            session, znodes.ConfigChange.prefix, lambda: self.changed(znodes.CONFIG_CHANGES)
         )
         self._dirty: set[str] = set()
         self._refreshing: asyncio.Task[None] | None = None
         self._loaded = False
         self._closed = False
         self.loaders: dict[str, Callable[[], Awaitable[None]]] = {
-            BROKER_IDS: self.load_brokers,
-            Controller.path: self._load_controller,
-            CONFIG_CHANGES: self._load_config_changes,
+            znodes.BROKER_IDS: self.load_brokers,
+            znodes.Controller.path: self._load_controller,
+            znodes.CONFIG_CHANGES: self._load_config_changes,
         }
 
     @property
@@ -123,7 +109,7 @@ class ClusterView:
 
     def look_for_controller(self) -> None:
         """Read again who the controller is, in the background."""
-        self.changed(Controller.path)
+        self.changed(znodes.Controller.path)
 
     def close(self) -> None:
         self._closed = True
@@ -136,8 +122,8 @@ class ClusterView:
 
     async def _load_config(self, kind: str, name: str) -> int:
         """Read and apply a config; return the number of znodes below it."""
-        found = await self._session.get(Config.path_of(kind, name))
-        values = {} if found is None else Config.decode(kind, name, found.data).values
+        found = await self._session.get(znodes.Config.path_of(kind, name))
+        values = {} if found is None else znodes.Config.decode(kind, name, found.data).values
         if values:
             self._loaded_configs[kind].add(name)
         else:
@@ -151,21 +137,23 @@ class ClusterView:
             if notification is None:
                 await self._load_configs("topics", *_KINDS)
             else:
-                await self.load_config(*Config.entity_of(ConfigChange.decode(*notification).entity))
+                await self.load_config(
+                    *znodes.Config.entity_of(znodes.ConfigChange.decode(*notification).entity)
+                )
 
     async def _load_configs(self, *kinds: str) -> None:
         """Read the configs of these kinds, and those of users for single client ids."""
-        loaded_before = [kind for kind in self._loaded_configs if user_of(kind) is not None]
+        loaded_before = [kind for kind in self._loaded_configs if znodes.user_of(kind) is not None]
         for kind in kinds:
             parents = await self._load_kind(kind)
             if kind == "users":
-                for each in {*map(clients_of, parents), *loaded_before}:
+                for each in {*map(znodes.clients_of, parents), *loaded_before}:
                     await self._load_kind(each)
 
     async def _load_kind(self, kind: str) -> list[str]:
         """Read all configs of one kind; return the names of those with znodes below them."""
         encoded = await self._session.children(f"/config/{kind}")
-        names = list({decode_config_name(name, kind) for name in encoded} | self._loaded_configs[kind])
+        names = list({znodes.decode_config_name(name, kind) for name in encoded} | self._loaded_configs[kind])
         parents = []
         for first in range(0, len(names), _READ_TOGETHER):
             some = names[first : first + _READ_TOGETHER]
@@ -182,7 +170,7 @@ class ClusterView:
         async with self._reading_brokers:
             if again:
                 self._watched.clear()
-            names = await self._session.children(BROKER_IDS, lambda: self.changed(BROKER_IDS))
+            names = await self._session.children(znodes.BROKER_IDS, lambda: self.changed(znodes.BROKER_IDS))
             live = {int(name) for name in names}
             for gone in self.registrations.keys() - live:
                 del self.registrations[gone]
@@ -194,7 +182,7 @@ class ClusterView:
     async def _load_broker(self, broker_id: int) -> None:
         # A watch on each: a broker that was restarted between two reads has a new epoch.
         self._watched.add(broker_id)  # before the watch can fire
-        path = BrokerRegistration.path_of(broker_id)
+        path = znodes.BrokerRegistration.path_of(broker_id)
         try:
             found = await self._session.get(path, lambda: self._broker_changed(broker_id))
         except BaseException:
@@ -204,16 +192,16 @@ class ClusterView:
             self._watched.discard(broker_id)
             self.registrations.pop(broker_id, None)
         else:
-            self.registrations[broker_id] = BrokerRegistration.decode(broker_id, found.data)
+            self.registrations[broker_id] = znodes.BrokerRegistration.decode(broker_id, found.data)
             self._epochs[broker_id] = found.created_zxid
 
     def _broker_changed(self, broker_id: int) -> None:
         self._watched.discard(broker_id)
-        self.changed(BROKER_IDS)
+        self.changed(znodes.BROKER_IDS)
 
     async def _load_controller(self) -> None:
-        found = await self._session.get(Controller.path, lambda: self.changed(Controller.path))
-        controller_id = -1 if found is None else Controller.decode(found.data).broker_id
+        found = await self._session.get(znodes.Controller.path, lambda: self.changed(znodes.Controller.path))
+        controller_id = -1 if found is None else znodes.Controller.decode(found.data).broker_id
         for callback in self.on_controller:
             await callback(controller_id)
 

@@ -215,8 +215,6 @@ class Fetcher:
             self._suspicion = None
             self._context.image.trust(self._leader)
 
-    # -- one request ---------------------------------------------------------------------------
-
     async def _fetch(self, peer: Peer) -> None:
         await self._wait_for_backoff()
         request = self._request()
@@ -298,8 +296,6 @@ class Fetcher:
                 )
             )
         return [FetchTopic(topic_id=topic_id, partitions=each) for topic_id, each in by_topic.items()]
-
-    # -- what the leader says of one partition -------------------------------------------------
 
     async def _handle(self, partition: Partition, data: PartitionData) -> None:
         try:

@@ -11,14 +11,7 @@ from headrace.broker.translate import FAILURES
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.peers import PeerGone
-from headrace.protocol.schema.alter_partition import (
-    AlterPartitionRequest,
-    AlterPartitionRequestPartitionData,
-    AlterPartitionRequestTopicData,
-    AlterPartitionResponse,
-    AlterPartitionResponsePartitionData,
-    BrokerState,
-)
+from headrace.protocol.schema import alter_partition
 from headrace.replication.leader import Leader
 
 VERSIONS = range(3, 4)
@@ -105,7 +98,7 @@ class IsrChanges:
     async def _propose(self, proposals: dict[Partition, frozenset[int]]) -> None:
         """Send one request. Without an answer the proposals stay pending: they may have been accepted."""
         try:
-            response: AlterPartitionResponse = await self._ask_controller(
+            response: alter_partition.AlterPartitionResponse = await self._ask_controller(
                 self._request(proposals), VERSIONS, timeout_s=_TIMEOUT_S
             )
         except (PeerGone, *FAILURES) as error:
@@ -121,7 +114,9 @@ class IsrChanges:
                 if partition is not None:
                     self._take(partition, answer)
 
-    def _take(self, partition: Partition, answer: AlterPartitionResponsePartitionData) -> None:
+    def _take(
+        self, partition: Partition, answer: alter_partition.AlterPartitionResponsePartitionData
+    ) -> None:
         if answer.error_code in _REFUSED:
             if partition.leadership is not None:
                 partition.leadership.withdraw()
@@ -138,27 +133,29 @@ class IsrChanges:
         follower = leadership.followers.get(broker_id)
         return -1 if follower is None else follower.broker_epoch
 
-    def _request(self, proposals: dict[Partition, frozenset[int]]) -> AlterPartitionRequest:
-        by_topic: dict[bytes, list[AlterPartitionRequestPartitionData]] = {}
+    def _request(self, proposals: dict[Partition, frozenset[int]]) -> alter_partition.AlterPartitionRequest:
+        by_topic: dict[bytes, list[alter_partition.AlterPartitionRequestPartitionData]] = {}
         for partition, wanted in proposals.items():
             leadership = partition.leadership
             assert leadership is not None, "only leaders propose"
             by_topic.setdefault(partition.topic_id, []).append(
-                AlterPartitionRequestPartitionData(
+                alter_partition.AlterPartitionRequestPartitionData(
                     partition_index=partition.id.partition,
                     leader_epoch=partition.leader_epoch,
                     new_isr_with_epochs=[
-                        BrokerState(broker_id=each, broker_epoch=self._epoch_of(each, leadership))
+                        alter_partition.BrokerState(
+                            broker_id=each, broker_epoch=self._epoch_of(each, leadership)
+                        )
                         for each in sorted(wanted)
                     ],
                     partition_epoch=partition.version,
                 )
             )
-        return AlterPartitionRequest(
+        return alter_partition.AlterPartitionRequest(
             broker_id=self._broker_id,
             broker_epoch=self._broker_epoch(),
             topics=[
-                AlterPartitionRequestTopicData(topic_id=topic_id, partitions=partitions)
+                alter_partition.AlterPartitionRequestTopicData(topic_id=topic_id, partitions=partitions)
                 for topic_id, partitions in by_topic.items()
             ],
         )

@@ -5,13 +5,7 @@ import time
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from headrace.broker.errors import (
-    LeadershipInterrupted,
-    NotEnoughReplicas,
-    NotEnoughReplicasAfterAppend,
-    NotLeader,
-    UnknownLeaderEpoch,
-)
+from headrace.broker import errors
 from headrace.broker.meters import TopicMeter
 from headrace.broker.replicas.committed_log import CommittedLog
 from headrace.broker.replicas.pending_verification import Verification
@@ -88,8 +82,6 @@ class Partition(CommittedLog):
         self._handed_over: set[int] = set()  # damaged segments, because of which this broker led no longer
         self.verifications: dict[int, Verification] = {}  # by producer id, until their first append
 
-    # -- roles ---------------------------------------------------------------------------------
-
     @property
     def leader(self) -> int:
         return -1 if self._state is None else self._state.leader
@@ -132,7 +124,7 @@ class Partition(CommittedLog):
         else:
             self.leadership = None
             self._waiting_acks.fail(
-                NotLeader(f"{self.id}: broker {state.leader} leads (NOT_LEADER_OR_FOLLOWER)")
+                errors.NotLeader(f"{self.id}: broker {state.leader} leads (NOT_LEADER_OR_FOLLOWER)")
             )
         if is_new:
             self.wake()
@@ -163,7 +155,7 @@ class Partition(CommittedLog):
         self._commit()
         if len(self.isr) < self._required_isr_size:
             self._waiting_acks.fail(
-                NotEnoughReplicasAfterAppend(
+                errors.NotEnoughReplicasAfterAppend(
                     f"{self.id}: the ISR has shrunk to {list(self.isr)} (NOT_ENOUGH_REPLICAS_AFTER_APPEND)"
                 )
             )
@@ -187,7 +179,7 @@ class Partition(CommittedLog):
     def ensure_leader(self, epoch: int = ANY_EPOCH) -> None:
         """Raise unless this broker is the leader, in the leader epoch of the request."""
         if self.leadership is None:
-            raise NotLeader(
+            raise errors.NotLeader(
                 f"{self.id}: broker {self.leader} leads, not {self._broker_id} (NOT_LEADER_OR_FOLLOWER)"
             )
         if epoch != ANY_EPOCH:
@@ -200,12 +192,10 @@ class Partition(CommittedLog):
                 "(FENCED_LEADER_EPOCH)"
             )
         if epoch > self.leader_epoch:
-            raise UnknownLeaderEpoch(
+            raise errors.UnknownLeaderEpoch(
                 f"{self.id}: leader epoch {epoch} is unknown, current is {self.leader_epoch} "
                 "(UNKNOWN_LEADER_EPOCH)"
             )
-
-    # -- handing leadership over ---------------------------------------------------------------
 
     def step_down(self, controller_epoch: int, partition_epoch: int) -> SteppedDown | None:
         """Accept no more writes until a later state arrives; return None if the current one is later."""
@@ -229,9 +219,9 @@ class Partition(CommittedLog):
     def ensure_serving(self) -> None:
         """Raise NotLeader if this leader has stepped down: another broker may lead by now."""
         if self._stepped_down is not None:
-            raise NotLeader(f"{self.id}: broker {self._broker_id} has stepped down (NOT_LEADER_OR_FOLLOWER)")
-
-    # -- writing -------------------------------------------------------------------------------
+            raise errors.NotLeader(
+                f"{self.id}: broker {self._broker_id} has stepped down (NOT_LEADER_OR_FOLLOWER)"
+            )
 
     def append(
         self, data: Buffer | PreparedBatch, *, acks_all: bool, verification: Verification | None = None
@@ -310,7 +300,7 @@ class Partition(CommittedLog):
         current = self.verifications.get(producer_id)
         if verification is None or current is not verification or verification.epoch != epoch:
             if verification is not None and verification.leader_epoch != self.leader_epoch:
-                raise LeadershipInterrupted(
+                raise errors.LeadershipInterrupted(
                     f"{self.id}: the transaction of producer {producer_id} was verified in leader epoch "
                     f"{verification.leader_epoch}, current is {self.leader_epoch} (NOT_LEADER_OR_FOLLOWER)"
                 )
@@ -322,7 +312,7 @@ class Partition(CommittedLog):
     def ensure_enough_replicas(self) -> None:
         """Raise NotEnoughReplicas while the ISR is smaller than min.insync.replicas."""
         if len(self.isr) < self._required_isr_size:
-            raise NotEnoughReplicas(
+            raise errors.NotEnoughReplicas(
                 f"{self.id}: the ISR has {len(self.isr)} replicas, min.insync.replicas is "
                 f"{self.min_insync_replicas} (NOT_ENOUGH_REPLICAS)"
             )
@@ -331,14 +321,12 @@ class Partition(CommittedLog):
     def _required_isr_size(self) -> int:
         return min(self.min_insync_replicas, len(self.replicas))
 
-    # -- followers -----------------------------------------------------------------------------
-
     def follower_fetches(self, broker_id: int, offset: int, *, broker_epoch: int, now_ms: int) -> None:
         """Record that a follower has every record before `offset`; this may advance the high watermark."""
         leadership = self.leadership
         assert leadership is not None, "a follower's fetch is refused unless this broker leads"
         if broker_id not in leadership.followers:
-            raise NotLeader(f"broker {broker_id} has no replica of {self.id} (NOT_LEADER_OR_FOLLOWER)")
+            raise errors.NotLeader(f"broker {broker_id} has no replica of {self.id} (NOT_LEADER_OR_FOLLOWER)")
         leadership.fetched(
             broker_id,
             offset,
@@ -416,7 +404,7 @@ class Partition(CommittedLog):
     def ensure_readable(self, epoch: int) -> None:
         """Raise NotLeader unless clients may read here: from the leader, or from a follower in the ISR."""
         if self.leadership is None and (self.leader == -1 or self._broker_id not in self.isr):
-            raise NotLeader(
+            raise errors.NotLeader(
                 f"{self.id}: broker {self.leader} leads, not {self._broker_id} (NOT_LEADER_OR_FOLLOWER)"
             )
         if epoch != ANY_EPOCH:
@@ -438,6 +426,6 @@ class Partition(CommittedLog):
         """Answer every waiting request: this broker no longer has the replica."""
         self.leadership = None
         self._waiting_acks.fail(
-            NotLeader(f"{self.id} has no replica on broker {self._broker_id} (NOT_LEADER_OR_FOLLOWER)")
+            errors.NotLeader(f"{self.id} has no replica on broker {self._broker_id} (NOT_LEADER_OR_FOLLOWER)")
         )
         self.wake()

@@ -17,14 +17,7 @@ from headrace.broker.translate import FAILURES
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.peers import PeerGone, UnsupportedByPeer
-from headrace.protocol.schema.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    PartitionData,
-    ReplicaState,
-)
+from headrace.protocol.schema import fetch
 from headrace.storage.checks.damage import Damage, SegmentCheck
 from headrace.storage.checks.repair import SegmentRepair
 from headrace.storage.log import Log
@@ -216,12 +209,14 @@ class Repairs:
             source,
         )
 
-    async def _fetch(self, peer: Peer, partition: Partition, offset: int, end_offset: int) -> PartitionData:
+    async def _fetch(
+        self, peer: Peer, partition: Partition, offset: int, end_offset: int
+    ) -> fetch.PartitionData:
         """Return committed records from `offset` on; an empty response means that there are none.
 
         Fetch as a consumer: the source must not take the offset for the log end offset of a follower.
         """
-        wanted = FetchPartition(
+        wanted = fetch.FetchPartition(
             partition=partition.id.partition,
             current_leader_epoch=partition.leader_epoch,
             fetch_offset=offset,
@@ -229,19 +224,19 @@ class Repairs:
             log_start_offset=-1,
             partition_max_bytes=_FETCH_BYTES,
         )
-        request = FetchRequest(
-            replica_state=ReplicaState(replica_id=REPAIRING),
+        request = fetch.FetchRequest(
+            replica_state=fetch.ReplicaState(replica_id=REPAIRING),
             max_wait_ms=_WAIT_MS,
             min_bytes=1,
             max_bytes=_FETCH_BYTES,
             session_id=0,
             session_epoch=_NO_SESSION,
-            topics=[FetchTopic(topic_id=partition.topic_id, partitions=[wanted])],
+            topics=[fetch.FetchTopic(topic_id=partition.topic_id, partitions=[wanted])],
             forgotten_topics_data=[],
             rack_id="",
         )
         for _ in range(_ATTEMPTS):
-            response: FetchResponse = await peer.ask(request, _VERSIONS, timeout_s=_TIMEOUT_S)
+            response: fetch.FetchResponse = await peer.ask(request, _VERSIONS, timeout_s=_TIMEOUT_S)
             found = [data for topic in response.responses for data in topic.partitions]
             code = response.error_code or (found[0].error_code if found else ErrorCode.NONE)
             if code:

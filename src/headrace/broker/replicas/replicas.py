@@ -153,8 +153,6 @@ class Replicas:
         for topic in self._image.topics.values():
             self.use(topic)
 
-    # -- messages of the controller --------------------------------------------------------------
-
     async def take(self, update: UpdateMetadataRequest) -> ErrorCode:
         """Apply an UpdateMetadata; one of a former controller, or to an earlier broker epoch, is refused.
 
@@ -348,8 +346,6 @@ class Replicas:
         for name in {id_.topic for id_ in (*logs.logs, *logs.failed)} - known:
             logger.warning("topic %s was deleted while this broker was stopped: deleting its logs", name)
             yield from self._drop_topic(name, self._stored(name))
-
-    # -- replicas ------------------------------------------------------------------------
 
     def use(self, topic: TopicImage) -> None:
         """Create, configure and delete this broker's replicas of `topic`, and give them their roles."""

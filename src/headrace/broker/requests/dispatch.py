@@ -22,17 +22,7 @@ from headrace.protocol.between_brokers.update_metadata import UPDATE_METADATA
 from headrace.protocol.compiled.structs import default_of
 from headrace.protocol.message import Message
 from headrace.protocol.schema.index import APIS, LATEST_VERSION_UNSTABLE, ApiKey
-from headrace.security.authorization import (
-    ALLOW_ALL,
-    CLUSTER_NAME,
-    NOT_REQUESTED,
-    Action,
-    AuthorizationFailed,
-    Authorizer,
-    Permission,
-    ResourceType,
-    authorization_failed,
-)
+from headrace.security import authorization
 from headrace.security.listeners import Listener
 from headrace.security.principals import ANONYMOUS, Principal
 from headrace.security.sasl.session import SaslSession
@@ -53,14 +43,14 @@ class CoordinatorMoved(HangUp):
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def accepts_brokers(listener: Listener, authorizer: Authorizer) -> bool:
+def accepts_brokers(listener: Listener, authorizer: authorization.Authorizer) -> bool:
     """Return whether a listener accepts what only brokers send.
 
     Without an authorizer only the inter-broker listener tells brokers from clients. With one, any listener
     will do, as in Kafka: what brokers send requires CLUSTER_ACTION. So the inter-broker listener can be
     changed on one broker after the other.
     """
-    return listener.is_inter_broker or authorizer is not ALLOW_ALL
+    return listener.is_inter_broker or authorizer is not authorization.ALLOW_ALL
 
 
 class Context(NamedTuple):
@@ -73,31 +63,35 @@ class Context(NamedTuple):
     address: str = ""  # of the client
     principal: Principal = ANONYMOUS
     sasl: SaslSession | None = None  # of a connection to a listener with SASL
-    authorizer: Authorizer = ALLOW_ALL  # the broker's; its own requests to itself need no authorization
+    authorizer: authorization.Authorizer = (
+        authorization.ALLOW_ALL
+    )  # the broker's; its own requests to itself need no authorization
     usage: RequestUsage | None = None  # what the request uses of quotas; None if there are none
 
     @property
     def accepts_brokers(self) -> bool:
         return accepts_brokers(self.listener, self.authorizer)
 
-    def may(self, permission: Permission, name: str = CLUSTER_NAME) -> bool:
+    def may(self, permission: authorization.Permission, name: str = authorization.CLUSTER_NAME) -> bool:
         """Return whether the principal has `permission` on the resource `name`."""
         return self.authorizer.allows(self.principal, self.address, *permission, name)
 
-    def require(self, permission: Permission, name: str = CLUSTER_NAME) -> None:
+    def require(self, permission: authorization.Permission, name: str = authorization.CLUSTER_NAME) -> None:
         """Raise AuthorizationFailed if the principal lacks `permission` on the resource `name`."""
-        if self.authorizer is not ALLOW_ALL and not self.may(permission, name):
+        if self.authorizer is not authorization.ALLOW_ALL and not self.may(permission, name):
             raise self.denied(permission, name)
 
-    def denied(self, permission: Permission, name: str) -> AuthorizationFailed:
+    def denied(self, permission: authorization.Permission, name: str) -> authorization.AuthorizationFailed:
         """Return the error of a principal that lacks `permission`, after writing it to the audit log."""
-        self.broker.audit.denied(self.principal, self.address, Action(*permission, name))
-        return authorization_failed(permission)
+        self.broker.audit.denied(self.principal, self.address, authorization.Action(*permission, name))
+        return authorization.authorization_failed(permission)
 
-    def authorized_operations(self, resource: ResourceType, name: str, *, requested: bool = True) -> int:
+    def authorized_operations(
+        self, resource: authorization.ResourceType, name: str, *, requested: bool = True
+    ) -> int:
         """Return the bit set of operations that the principal may perform on a resource, if requested."""
         if not requested:
-            return NOT_REQUESTED
+            return authorization.NOT_REQUESTED
         return self.authorizer.authorized_operations(self.principal, self.address, resource, name)
 
 
@@ -141,7 +135,9 @@ def handles(
     every few elements (`slices`), and returns the response. A coroutine function waits for something before.
     A function that decides from request to request declares that it returns a `Result`, or `Steps[Result]`.
     """
-    requirements = (requires,) if isinstance(requires, Requirement | Permission) else tuple(requires)
+    requirements = (
+        (requires,) if isinstance(requires, Requirement | authorization.Permission) else tuple(requires)
+    )
 
     def enter(function: Function) -> Function:
         assert key not in HANDLERS, f"{key.name} has two handlers"
@@ -193,17 +189,17 @@ def can_answer(handler: Handler, broker: BrokerServices) -> bool:
 
 def call(handler: Handler, request: Any, context: Context) -> Result:
     """Authorize a request and return what its handler returns. Every request goes through here."""
-    if context.authorizer is not ALLOW_ALL:
+    if context.authorizer is not authorization.ALLOW_ALL:
         try:
             for required in handler.requires:
                 if isinstance(required, Requirement) and (name := required.name(request)) is not None:
                     context.require(required.permission, name)
-        except AuthorizationFailed as error:
+        except authorization.AuthorizationFailed as error:
             return Result(_refusal(handler, error))
     return handler.function(request, context)
 
 
-def _refusal(handler: Handler, error: AuthorizationFailed) -> Message:
+def _refusal(handler: Handler, error: authorization.AuthorizationFailed) -> Message:
     """Return the response to a request that is refused as a whole: every such API has one error code."""
     cls = response_class(handler.key)
     values = {declared.name: default_of(declared, cls) for declared in cls.__fields__}

@@ -15,30 +15,17 @@ from headrace.broker.security.token_store import TokenStore
 from headrace.broker.settings.config import BrokerConfig
 from headrace.broker.settings.setting import InvalidSetting, show
 from headrace.security.listeners import Listener
-from headrace.security.sasl.exchange import (
-    OAUTHBEARER,
-    PLAIN,
-    SCRAM_SHA_256,
-    SCRAM_SHA_512,
-    AuthenticationFailed,
-)
+from headrace.security.sasl import exchange, scram
 from headrace.security.sasl.jaas import jaas_options
 from headrace.security.sasl.oauthbearer import OAuthBearerExchange
 from headrace.security.sasl.plain import PlainExchange, passwords
-from headrace.security.sasl.scram import (
-    ALGORITHMS,
-    FakeChallenge,
-    ScramCredential,
-    ScramExchange,
-    ScramShapes,
-)
 from headrace.security.sasl.session import Mechanism, SaslSession
 from headrace.security.sasl.tokens import TokenRules, TokenValidator
 from headrace.system.extras import SECURITY, is_installed
 
 logger = logging.getLogger(__name__)
 
-SUPPORTED: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
+SUPPORTED: Final = (exchange.PLAIN, exchange.SCRAM_SHA_256, exchange.SCRAM_SHA_512, exchange.OAUTHBEARER)
 
 
 class Authentication:
@@ -47,7 +34,7 @@ class Authentication:
     def __init__(self, config: BrokerConfig, image: ClusterImage, now_ms: Callable[[], int]) -> None:
         self._image = image
         self._now_ms = now_ms
-        self._shapes = {mechanism: ScramShapes() for mechanism in ALGORITHMS}
+        self._shapes = {mechanism: scram.ScramShapes() for mechanism in scram.ALGORITHMS}
         self.secret = secrets.token_bytes(32)  # until the cluster's is known
         self._token_keys: dict[str, TokenKeys] = {}  # by URL
         self.tokens: TokenStore | None = None  # delegation tokens, once they are read
@@ -74,7 +61,7 @@ class Authentication:
     @property
     def needs_secret(self) -> bool:
         """Whether a listener has users whose names must not be guessed."""
-        return any(mechanism.keys() & ALGORITHMS.keys() for mechanism in self._mechanisms.values())
+        return any(mechanism.keys() & scram.ALGORITHMS.keys() for mechanism in self._mechanisms.values())
 
     def session(self, listener: Listener) -> SaslSession | None:
         """Return the session of a new connection; None if the listener does not use SASL."""
@@ -89,14 +76,14 @@ class Authentication:
             )
         limit_ms = config.of_listener(listener, "connections.max.reauth.ms", mechanism=name)
         assert isinstance(limit_ms, int), limit_ms
-        if name == OAUTHBEARER:
+        if name == exchange.OAUTHBEARER:
             validate = self._token_validator(config, listener)
             return Mechanism(lambda: OAuthBearerExchange(validate), limit_ms)
-        if name == PLAIN:
+        if name == exchange.PLAIN:
             known = plain_users(config, listener)
             return Mechanism(lambda: PlainExchange(known.get), limit_ms)
         begin = partial(
-            ScramExchange,
+            scram.ScramExchange,
             name,
             lambda user: _decoded(self._image.users.get(user, {}).get(name)),
             fake_challenge=partial(self._fake_challenge, name),
@@ -106,7 +93,9 @@ class Authentication:
 
     def _token_validator(self, config: BrokerConfig, listener: str) -> TokenValidator:
         def text(setting: str) -> str | None:
-            value = config.of_listener(listener, f"sasl.oauthbearer.{setting}", mechanism=OAUTHBEARER)
+            value = config.of_listener(
+                listener, f"sasl.oauthbearer.{setting}", mechanism=exchange.OAUTHBEARER
+            )
             return show(value) or None
 
         url = text("jwks.endpoint.url")
@@ -138,21 +127,21 @@ class Authentication:
             before, after = _decoded(old.get(mechanism)), _decoded(new.get(mechanism))
             shapes.replace([] if before is None else [before], [] if after is None else [after])
 
-    def _fake_challenge(self, mechanism: str, user: str) -> FakeChallenge:
+    def _fake_challenge(self, mechanism: str, user: str) -> scram.FakeChallenge:
         key = hmac.digest(self.secret, f"{mechanism} {user}".encode(), "sha256")
         shape = self._shapes[mechanism].choose(key)
-        return FakeChallenge(shape.salt(key), shape.iterations)
+        return scram.FakeChallenge(shape.salt(key), shape.iterations)
 
 
-def _decoded(text: str | None) -> ScramCredential | None:
+def _decoded(text: str | None) -> scram.ScramCredential | None:
     """Return a stored credential; None if there is none, or if it is malformed: nobody can use it then."""
     try:
-        return None if text is None else ScramCredential.decode(text)
+        return None if text is None else scram.ScramCredential.decode(text)
     except ValueError:
         return None
 
 
-def refuse(error: AuthenticationFailed, address: str, meters: Meters, config: BrokerConfig) -> float:
+def refuse(error: exchange.AuthenticationFailed, address: str, meters: Meters, config: BrokerConfig) -> float:
     """Count and log a failed authentication; return how many seconds later the client may know of it."""
     meters.failed_authentications += 1
     # A name that nobody has confirmed must not write lines of its own into the log.
@@ -162,7 +151,7 @@ def refuse(error: AuthenticationFailed, address: str, meters: Meters, config: Br
 
 def plain_users(config: BrokerConfig, listener: str) -> Mapping[str, str]:
     """Return the passwords of a listener's users for PLAIN, from its sasl.jaas.config."""
-    jaas = config.of_listener(listener, "sasl.jaas.config", mechanism=PLAIN)
+    jaas = config.of_listener(listener, "sasl.jaas.config", mechanism=exchange.PLAIN)
     found = passwords(jaas_options(str(jaas or "")))
     if not found:
         raise InvalidSetting(

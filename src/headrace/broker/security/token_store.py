@@ -8,16 +8,7 @@ from typing import Final
 
 from headrace.broker.membership.change_notifications import ChangeNotifications
 from headrace.coordination.session import Conflict, ZooKeeperSession
-from headrace.security.delegation_tokens import (
-    CHANGE_PREFIX,
-    TOKEN_CHANGES,
-    TOKENS,
-    DelegationToken,
-    TokenNotFound,
-    UnreadableToken,
-    token_hmac,
-    token_password,
-)
+from headrace.security import delegation_tokens
 from headrace.security.sasl.scram import ALGORITHMS, ScramCredential, TokenAccount
 
 READ_TOGETHER: Final = 64
@@ -44,35 +35,39 @@ class TokenStore:
         self._session = session
         self._secret_key = secret_key
         self._now_ms = now_ms
-        self._tokens: dict[str, DelegationToken] = {}
+        self._tokens: dict[str, delegation_tokens.DelegationToken] = {}
         self._ids: dict[bytes, str] = {}  # by HMAC
         self._credentials: dict[tuple[str, str], ScramCredential] = {}  # by mechanism and token id
-        prefix = f"{TOKEN_CHANGES}/{CHANGE_PREFIX}"
-        self._notifications = ChangeNotifications(session, prefix, partial(changed, TOKEN_CHANGES))
+        prefix = f"{delegation_tokens.TOKEN_CHANGES}/{delegation_tokens.CHANGE_PREFIX}"
+        self._notifications = ChangeNotifications(
+            session, prefix, partial(changed, delegation_tokens.TOKEN_CHANGES)
+        )
 
-    def __iter__(self) -> Iterator[DelegationToken]:
+    def __iter__(self) -> Iterator[delegation_tokens.DelegationToken]:
         return iter(list(self._tokens.values()))
 
     @property
     def loaders(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """Return the function that reads what has changed, by the path of the notifications."""
-        return {TOKEN_CHANGES: self._load_changes}
+        return {delegation_tokens.TOKEN_CHANGES: self._load_changes}
 
     async def load(self) -> None:
         """Read all tokens for the first time, and watch for changes from then on."""
-        for path in (TOKENS, TOKEN_CHANGES):
+        for path in (delegation_tokens.TOKENS, delegation_tokens.TOKEN_CHANGES):
             await self._session.ensure(path)
         await self._notifications.skip()
         await self._load_all()
 
-    def hmac(self, token: DelegationToken) -> bytes:
-        return token_hmac(self._secret_key, token.token_id)
+    def hmac(self, token: delegation_tokens.DelegationToken) -> bytes:
+        return delegation_tokens.token_hmac(self._secret_key, token.token_id)
 
-    def find(self, hmac: bytes) -> DelegationToken:
+    def find(self, hmac: bytes) -> delegation_tokens.DelegationToken:
         """Return the token with this HMAC, or raise TokenNotFound."""
         token_id = self._ids.get(hmac)
         if token_id is None:
-            raise TokenNotFound("no delegation token has this HMAC (DELEGATION_TOKEN_NOT_FOUND)")
+            raise delegation_tokens.TokenNotFound(
+                "no delegation token has this HMAC (DELEGATION_TOKEN_NOT_FOUND)"
+            )
         return self._tokens[token_id]
 
     def account(self, mechanism: str, token_id: str) -> TokenAccount | None:
@@ -82,16 +77,16 @@ class TokenStore:
             return None
         credential = self._credentials.get((mechanism, token_id))
         if credential is None:
-            password = token_password(self._secret_key, token_id)
+            password = delegation_tokens.token_password(self._secret_key, token_id)
             credential = ScramCredential.of_password(mechanism, password)
             if len(self._credentials) >= MAX_CACHED_CREDENTIALS:
                 del self._credentials[next(iter(self._credentials))]
             self._credentials[mechanism, token_id] = credential
         return TokenAccount(credential, token.owner, min(token.expiry_ms, token.max_ms))
 
-    async def put(self, token: DelegationToken) -> None:
+    async def put(self, token: delegation_tokens.DelegationToken) -> None:
         """Store a token, new or changed. It is valid on this broker at once."""
-        path = f"{TOKENS}/{token.token_id}"
+        path = f"{delegation_tokens.TOKENS}/{token.token_id}"
         if token.token_id in self._tokens:
             await self._session.set(path, token.encode())
         else:
@@ -101,7 +96,7 @@ class TokenStore:
 
     async def delete(self, token_id: str) -> None:
         try:
-            await self._session.delete(f"{TOKENS}/{token_id}")
+            await self._session.delete(f"{delegation_tokens.TOKENS}/{token_id}")
         except Conflict:
             logger.debug("delegation token %s is already deleted", token_id)
         # Forgotten last: if other brokers cannot be told, the client's next attempt finds the token again.
@@ -125,15 +120,15 @@ class TokenStore:
 
     async def _load_all(self) -> None:
         """Read all tokens, some at a time, and forget those that are gone."""
-        ids = sorted({*await self._session.children(TOKENS), *self._tokens})
+        ids = sorted({*await self._session.children(delegation_tokens.TOKENS), *self._tokens})
         for first in range(0, len(ids), READ_TOGETHER):
             await asyncio.gather(*map(self._load, ids[first : first + READ_TOGETHER]))
 
     async def _load(self, token_id: str) -> None:
-        found = await self._session.get(f"{TOKENS}/{token_id}")
+        found = await self._session.get(f"{delegation_tokens.TOKENS}/{token_id}")
         try:
-            token = None if found is None else DelegationToken.decode(found.data)
-        except UnreadableToken:
+            token = None if found is None else delegation_tokens.DelegationToken.decode(found.data)
+        except delegation_tokens.UnreadableToken:
             logger.exception("delegation token %s in ZooKeeper is not readable: it is not valid", token_id)
             token = None
         if token is None or token.token_id != token_id:
@@ -141,7 +136,7 @@ class TokenStore:
         else:
             self._remember(token)
 
-    def _remember(self, token: DelegationToken) -> None:
+    def _remember(self, token: delegation_tokens.DelegationToken) -> None:
         self._tokens[token.token_id] = token
         self._ids[self.hmac(token)] = token.token_id
 

@@ -20,7 +20,7 @@ from headrace.broker.settings.setting import (
     text,
 )
 from headrace.broker.settings.topic import BROKER_SYNONYMS, TOPIC_SETTINGS
-from headrace.broker.settings.without_effect import SETTINGS_WITHOUT_EFFECT
+from headrace.broker.settings.without_effect import settings_without_effect
 from headrace.storage.config import DAY_MS, NEVER
 
 _LISTENER_PREFIX: Final = "listener.name."
@@ -264,7 +264,7 @@ BROKER_SETTINGS: Final = BrokerSettings(
         *COORDINATOR_SETTINGS,
         *SECURITY_SETTINGS,
         *ZOOKEEPER_SETTINGS,
-        *SETTINGS_WITHOUT_EFFECT,
+        *settings_without_effect(),
         *_topic_defaults(),
     ]
 )

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from headrace.cli.pipeline.commands import (
-    file_argument,
-    inspection_session,
-    open_pipeline,
-    project,
-    state_option,
-)
+from headrace.cli.pipeline import commands
 from headrace.cli.pipeline.state import when
 from headrace.cli.support.output import count, together
 from headrace.cli.support.session import Session, options
@@ -25,8 +19,8 @@ _WORST: Final = 3  # partitions that are named
 
 
 @click.command()
-@file_argument
-@state_option
+@commands.file_argument
+@commands.state_option
 @options
 def check(session: Session, path: Path, root: Path | str | None) -> None:
     """Check whether a pipeline would run:  headrace pipeline check trucks.py
@@ -35,7 +29,7 @@ def check(session: Session, path: Path, root: Path | str | None) -> None:
     be reachable. Nothing is created and nothing runs. Each problem is a line; the exit status is 1 if there
     is one.
     """
-    if (spec := project(path)) is not None:
+    if (spec := commands.project(path)) is not None:
         from headrace.cli.pipeline.triggered import run_project  # noqa: PLC0415
 
         run_project(session, spec, root, master="local[1]", settings={}, dry_run=True)
@@ -43,10 +37,10 @@ def check(session: Session, path: Path, root: Path | str | None) -> None:
         result = [{"good": True, "what": str(path), "says": says}]
         session.show(result, f"{click.style('ok', fg='green')}  {path}: {says}")
         return
-    opened = open_pipeline(session, path, root)
+    opened = commands.open_pipeline(session, path, root)
     from headrace.pipeline.checker import Checker  # noqa: PLC0415  imports Spark
 
-    spark = inspection_session(opened)
+    spark = commands.inspection_session(opened)
     try:
         findings = []
         for each in Checker(spark, opened.pipeline, opened.bootstrap, opened.state).findings():
@@ -63,8 +57,8 @@ def check(session: Session, path: Path, root: Path | str | None) -> None:
 
 
 @click.command()
-@file_argument
-@state_option
+@commands.file_argument
+@commands.state_option
 @options
 def explain(session: Session, path: Path, root: Path | str | None) -> None:
     """Show what a pipeline would do:  headrace pipeline explain trucks.py
@@ -74,7 +68,7 @@ def explain(session: Session, path: Path, root: Path | str | None) -> None:
     """
     from headrace.pipeline.plan import plan  # noqa: PLC0415
 
-    opened = open_pipeline(session, path, root)
+    opened = commands.open_pipeline(session, path, root)
     planned = plan(opened.pipeline, opened.bootstrap, opened.state)
     session.show(planned, lambda: together("\n".join(part) for part in _parts(planned)))
 

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from headrace.cli.pipeline.commands import (
-    OpenedPipeline,
-    file_argument,
-    open_pipeline,
-    project,
-    state_option,
-    with_suffix,
-)
+from headrace.cli.pipeline import commands
 from headrace.cli.support.output import UNKNOWN, Drawable, count, size, table, together
 from headrace.cli.support.session import Session, confirm, options, time_ms, yes_option
 from headrace.pipeline.errors import PipelineError
@@ -33,7 +26,7 @@ _POLL_S: Final = 0.1
 
 @click.command()
 @click.argument("name", metavar="[FILE|NAME]", required=False)
-@state_option
+@commands.state_option
 @options
 def status(session: Session, name: str | None, root: Path | str | None) -> None:
     """Show the state of pipelines:  headrace pipeline status
@@ -60,7 +53,7 @@ def status(session: Session, name: str | None, root: Path | str | None) -> None:
 
 @click.command()
 @click.argument("name", metavar="FILE|NAME")
-@state_option
+@commands.state_option
 @options
 def stop(session: Session, name: str, root: Path | str | None) -> None:
     """Stop a pipeline after its current batches:  headrace pipeline stop trucks.py"""
@@ -79,8 +72,8 @@ def stop(session: Session, name: str, root: Path | str | None) -> None:
 
 
 @click.command()
-@file_argument
-@state_option
+@commands.file_argument
+@commands.state_option
 @yes_option
 @options
 def reset(session: Session, path: Path, root: Path | str | None, *, yes: bool) -> None:
@@ -102,11 +95,11 @@ def reset(session: Session, path: Path, root: Path | str | None, *, yes: bool) -
 
 
 @click.command()
-@file_argument
+@commands.file_argument
 @click.option(
     "--from", "since", metavar="TIME", required=True, help="A time: 2026-01-01, 2026-01-31T12:00Z, or @MS."
 )
-@state_option
+@commands.state_option
 @yes_option
 @options
 def replay(session: Session, path: Path, since: str, root: Path | str | None, *, yes: bool) -> None:
@@ -130,18 +123,18 @@ def replay(session: Session, path: Path, since: str, root: Path | str | None, *,
 
 def _state(session: Session, name: str, root: Path | str | None) -> PipelineState:
     """Return the state of a pipeline, given its file, the directory of its project, or its name."""
-    path = with_suffix(Path(name))
-    if (spec := project(path)) is not None:
+    path = commands.with_suffix(Path(name))
+    if (spec := commands.project(path)) is not None:
         return PipelineState(root or spec.parent / DIRECTORY, spec.parent.name)
     if path.is_file():
-        return open_pipeline(session, path, root).state
+        return commands.open_pipeline(session, path, root).state
     if path.suffix == ".py" or len(path.parts) > 1:
         raise PipelineError(f"there is no file {name}")
     return PipelineState(root or Path(DIRECTORY), name)
 
 
-def _stopped(session: Session, path: Path, root: Path | str | None) -> OpenedPipeline:
-    opened = open_pipeline(session, path, root)
+def _stopped(session: Session, path: Path, root: Path | str | None) -> commands.OpenedPipeline:
+    opened = commands.open_pipeline(session, path, root)
     pid = opened.state.pid
     if pid is not None:
         raise PipelineError(
@@ -151,12 +144,12 @@ def _stopped(session: Session, path: Path, root: Path | str | None) -> OpenedPip
     return opened
 
 
-def _confirm(opened: OpenedPipeline, question: str, *, yes: bool) -> None:
+def _confirm(opened: commands.OpenedPipeline, question: str, *, yes: bool) -> None:
     name = opened.pipeline.name
     confirm(f"Pipeline {name}: {question}", action=f"for {name}", declined="nothing was changed", yes=yes)
 
 
-def _parquet_remarks(opened: OpenedPipeline) -> Iterator[str]:
+def _parquet_remarks(opened: commands.OpenedPipeline) -> Iterator[str]:
     """Yield a remark for each Parquet sink: Spark skips batches of numbers that its directory has already."""
     from headrace.pipeline.targets import Parquet  # noqa: PLC0415
 

@@ -8,22 +8,8 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, NoReturn, Self
 
+from headrace.client.admin import arguments
 from headrace.client.admin.acls import AclAdmin
-from headrace.client.admin.arguments import (
-    MOST_PARTITIONS,
-    MOST_REPLICAS,
-    Configs,
-    broker_of,
-    check_new_topic,
-    check_topic,
-    count_of,
-    ends_of,
-    group_offsets,
-    names_of,
-    texts,
-    time_of,
-    total_of,
-)
 from headrace.client.admin.quotas import QuotaAdmin
 from headrace.client.admin.topics import Config, Topic, TopicAdmin, TopicSummary
 from headrace.client.admin.users import UserAdmin
@@ -102,15 +88,15 @@ class Admin(UserAdmin, AclAdmin, QuotaAdmin, TransactionAdmin):
         *,
         partitions: int | None = None,
         replicas: int | None = None,
-        configs: Configs | None = None,
+        configs: arguments.Configs | None = None,
     ) -> Topic:
         """Create a topic and return it; TopicExists if there is one. None: as the brokers are configured."""
-        check_new_topic(name)
+        arguments.check_new_topic(name)
         self._topics.create(
             name,
-            partitions=count_of("partitions", partitions, MOST_PARTITIONS),
-            replicas=count_of("replicas", replicas, MOST_REPLICAS),
-            configs=texts({} if configs is None else configs, "configs"),
+            partitions=arguments.count_of("partitions", partitions, arguments.MOST_PARTITIONS),
+            replicas=arguments.count_of("replicas", replicas, arguments.MOST_REPLICAS),
+            configs=arguments.texts({} if configs is None else configs, "configs"),
         )
         return self.describe_topic(name)
 
@@ -120,47 +106,49 @@ class Admin(UserAdmin, AclAdmin, QuotaAdmin, TransactionAdmin):
 
     def describe_topic(self, name: str) -> Topic:
         """Return a topic with its offsets and its own settings; NoSuchTopic if there is none."""
-        check_topic(name)
+        arguments.check_topic(name)
         return self._topics.in_full(name)
 
     def add_partitions(self, name: str, total: int) -> None:
         """Increase the number of partitions of a topic to `total`."""
-        check_topic(name)
-        self._topics.add_partitions(name, total_of(total))
+        arguments.check_topic(name)
+        self._topics.add_partitions(name, arguments.total_of(total))
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and all its records."""
-        check_topic(name)
+        arguments.check_topic(name)
         self._topics.delete(name)
 
     def topic_configs(self, name: str) -> list[Config]:
         """Return every setting of a topic, by name."""
-        check_topic(name)
+        arguments.check_topic(name)
         return self._topics.configs(name)
 
     def broker_configs(self, broker_id: int) -> list[Config]:
         """Return every setting of a broker, by name."""
-        return self._topics.broker_configs(broker_of(broker_id))
+        return self._topics.broker_configs(arguments.broker_of(broker_id))
 
-    def alter_topic_configs(self, name: str, *, sets: Configs, unsets: Sequence[str] = ()) -> None:
+    def alter_topic_configs(self, name: str, *, sets: arguments.Configs, unsets: Sequence[str] = ()) -> None:
         """Set some settings of a topic, and reset others to the broker's values; all or none."""
-        check_topic(name)
+        arguments.check_topic(name)
         values, names = _changes(sets, unsets)
         if names:  # a broker accepts to unset a setting that does not exist
             _check_names(names, self.topic_configs(name), name)
         self._topics.alter_configs(name, sets=values, unsets=names)
 
-    def alter_broker_configs(self, broker_id: int, *, sets: Configs, unsets: Sequence[str] = ()) -> None:
+    def alter_broker_configs(
+        self, broker_id: int, *, sets: arguments.Configs, unsets: Sequence[str] = ()
+    ) -> None:
         """Set some settings of a running broker, and reset others; all or none."""
         values, names = _changes(sets, unsets)
-        number = broker_of(broker_id)
+        number = arguments.broker_of(broker_id)
         # A broker accepts settings that do not exist, so their names are checked.
         _check_names([*values, *names], self._topics.broker_configs(number), f"broker {number}")
         self._topics.alter_broker_configs(number, sets=values, unsets=names)
 
     def offsets(self, topic: str) -> dict[int, Span]:
         """Return the ends of each partition of a topic; partitions without a leader are left out."""
-        check_topic(topic)
+        arguments.check_topic(topic)
         partitions = self._topics.partitions_of(topic)
         starts = self._topics.offsets(partitions, EARLIEST)
         ends = self._topics.offsets(partitions, LATEST)
@@ -172,15 +160,15 @@ class Admin(UserAdmin, AclAdmin, QuotaAdmin, TransactionAdmin):
 
     def offsets_at(self, topic: str, time_ms: int) -> dict[int, int | None]:
         """Return the first offset of each partition written at this time or later; None if there is none."""
-        timestamp = time_of(time_ms)
-        check_topic(topic)
+        timestamp = arguments.time_of(time_ms)
+        arguments.check_topic(topic)
         found = self._topics.offsets(self._topics.partitions_of(topic), timestamp)
         return {each.partition: offset for each, offset in found.items()}
 
     def delete_records(self, topic: str, before: Mapping[int, int]) -> dict[int, int]:
         """Delete the records before an offset (-1: all) of each partition; return the new start offsets."""
-        check_topic(topic)
-        return self._topics.delete_records(topic, ends_of(before))
+        arguments.check_topic(topic)
+        return self._topics.delete_records(topic, arguments.ends_of(before))
 
     def list_groups(self) -> list[GroupSummary]:
         """Return every group, by name."""
@@ -200,10 +188,10 @@ class Admin(UserAdmin, AclAdmin, QuotaAdmin, TransactionAdmin):
 
     def set_group_offsets(self, group: str, offsets: Mapping[TopicPartition | tuple[str, int], int]) -> None:
         """Commit offsets for a group, which may be new; GroupActive while it has members."""
-        wanted = group_offsets(offsets)
+        wanted = arguments.group_offsets(offsets)
         self._groups.check_inactive([group], may_be_new=True)
         for topic, indexes in by_topic(wanted).items():
-            check_topic(topic)
+            arguments.check_topic(topic)
             self._topics.partitions_of(topic, indexes)
         resets = [
             Reset(topic=topic, partition=index, old=None, new=offset)
@@ -216,8 +204,8 @@ class Admin(UserAdmin, AclAdmin, QuotaAdmin, TransactionAdmin):
         self._groups.delete([name])
 
 
-def _changes(sets: Configs, unsets: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    values, names = texts(sets, "sets"), names_of(unsets)
+def _changes(sets: arguments.Configs, unsets: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    values, names = arguments.texts(sets, "sets"), arguments.names_of(unsets)
     if not values and not names:
         raise BadSetting("there is nothing to change: give sets={NAME: VALUE} or unsets=[NAME]")
     for name in names:

@@ -13,12 +13,7 @@ from headrace.client.admin.topics import Config, TopicAdmin, config_of
 from headrace.client.errors import ClientError, raise_for
 from headrace.client.wire.brokers import QUESTION_S, Brokers
 from headrace.client.wire.requests import BROKER, TOPIC, describe_configs_request
-from headrace.protocol.schema.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-)
+from headrace.protocol.schema import describe_configs
 
 TYPES: Final = {1: "boolean", 2: "string", 3: "int", 4: "short", 5: "long", 6: "double", 7: "list"}
 TYPES_OF_TEXT: Final = {8: "class", 9: "password"}
@@ -50,7 +45,7 @@ class DocumentedConfigs:
     def of_topic(self, name: str) -> list[DocumentedConfig]:
         """Return every setting of a topic, by name; NoSuchTopic if there is none."""
         request = _request(TOPIC, name)
-        answer: DescribeConfigsResponse = self._brokers.decided(
+        answer: describe_configs.DescribeConfigsResponse = self._brokers.decided(
             lambda at: at.ask(request), within_s=QUESTION_S
         )
         return _documented(answer, name)
@@ -96,14 +91,16 @@ def plain_text(documentation: str) -> str:
     return " ".join(unescape(_TAG.sub("", _BREAK.sub(" ", documentation))).split())
 
 
-def _request(resource_type: int, name: str) -> DescribeConfigsRequest:
-    resources: Iterable[DescribeConfigsResource] = describe_configs_request(resource_type, [name]).resources
-    return DescribeConfigsRequest(
+def _request(resource_type: int, name: str) -> describe_configs.DescribeConfigsRequest:
+    resources: Iterable[describe_configs.DescribeConfigsResource] = describe_configs_request(
+        resource_type, [name]
+    ).resources
+    return describe_configs.DescribeConfigsRequest(
         resources=list(resources), include_synonyms=True, include_documentation=True
     )
 
 
-def _documented(answer: DescribeConfigsResponse, what: str) -> list[DocumentedConfig]:
+def _documented(answer: describe_configs.DescribeConfigsResponse, what: str) -> list[DocumentedConfig]:
     (found,) = answer.results
     raise_for(found.error_code, found.error_message, what)
     is_topic = found.resource_type == TOPIC
@@ -119,7 +116,7 @@ def _documented(answer: DescribeConfigsResponse, what: str) -> list[DocumentedCo
     ]
 
 
-def _default(found: DescribeConfigsResourceResult, *, is_topic: bool) -> str | None:
+def _default(found: describe_configs.DescribeConfigsResourceResult, *, is_topic: bool) -> str | None:
     """Return the first synonym that is not the topic's own, or of a broker the last, which is in its code."""
     if is_topic:
         others = [synonym for synonym in found.synonyms if synonym.source != _OF_TOPIC]

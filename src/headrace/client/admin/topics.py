@@ -9,25 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from headrace.client.errors import ClientError, NoSuchTopic, TopicExists, Unreachable, raise_for, why_no_topic
+from headrace.client.wire import requests
 from headrace.client.wire.brokers import PARTIAL_S, QUESTION_S, Brokers
 from headrace.client.wire.offsets import leaders, read_offsets
-from headrace.client.wire.requests import (
-    BROKER,
-    DELETE,
-    EARLIEST,
-    EVERY_BROKER,
-    LATEST,
-    NO_LEADER,
-    SET,
-    TIMEOUT_MS,
-    TOPIC,
-    Node,
-    addresses_by_id,
-    alter_configs_request,
-    create_topic_request,
-    describe_configs_request,
-    leaders_of,
-)
 from headrace.client.wire.retry import Backoff
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
@@ -46,7 +30,7 @@ from headrace.protocol.schema.incremental_alter_configs import IncrementalAlterC
 from headrace.protocol.schema.metadata import MetadataResponse, MetadataResponseTopic
 
 ALL_BROKERS: Final = "all brokers"  # the source of a setting that was set for all brokers
-CHANGE_S: Final = TIMEOUT_MS / 1000 + 5  # for the response to a request that changes something
+CHANGE_S: Final = requests.TIMEOUT_MS / 1000 + 5  # for the response to a request that changes something
 _SOURCES: Final = {1: "topic", 2: "broker", 3: ALL_BROKERS, 4: "broker's file", 5: "default"}
 _DEFAULT: Final = 5
 _NO_TOPIC: Final = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
@@ -168,7 +152,7 @@ class TopicAdmin:
         validate_only: bool = False,
     ) -> CreatableTopicResult:
         """Create a topic; TopicExists if there is one. None leaves a number to the brokers' settings."""
-        request = create_topic_request(
+        request = requests.create_topic_request(
             name, partitions=partitions, replicas=replicas, configs=configs, validate_only=validate_only
         )
         made: CreatableTopicResult = self._change(request, lambda response: response.topics[0])
@@ -179,17 +163,17 @@ class TopicAdmin:
 
     def add_partitions(self, name: str, total: int) -> None:
         topic = CreatePartitionsTopic(name=name, count=total, assignments=None)
-        request = CreatePartitionsRequest(topics=[topic], timeout_ms=TIMEOUT_MS, validate_only=False)
+        request = CreatePartitionsRequest(topics=[topic], timeout_ms=requests.TIMEOUT_MS, validate_only=False)
         _check(self._change(request, lambda response: response.results[0]), name)
 
     def delete(self, name: str) -> None:
         state = DeleteTopicState(name=name, topic_id=bytes(16))
-        request = DeleteTopicsRequest(topic_names=[name], topics=[state], timeout_ms=TIMEOUT_MS)
+        request = DeleteTopicsRequest(topic_names=[name], topics=[state], timeout_ms=requests.TIMEOUT_MS)
         _check(self._change(request, lambda response: response.responses[0]), name)
 
     def configs(self, name: str) -> list[Config]:
         """Return every setting of a topic, by name; NoSuchTopic if there is none."""
-        request = describe_configs_request(TOPIC, [name])
+        request = requests.describe_configs_request(requests.TOPIC, [name])
         answer: DescribeConfigsResponse = self._brokers.decided(
             lambda at: at.ask(request), within_s=QUESTION_S
         )
@@ -197,7 +181,7 @@ class TopicAdmin:
 
     def broker_configs(self, broker_id: int) -> list[Config]:
         """Return every setting of a broker, by name, as the broker itself has it."""
-        request = describe_configs_request(BROKER, [str(broker_id)])
+        request = requests.describe_configs_request(requests.BROKER, [str(broker_id)])
         try:
             answer = self._brokers.at(self.broker(broker_id).address, request)
         except Unreachable as error:
@@ -206,26 +190,30 @@ class TopicAdmin:
 
     def cluster_configs(self) -> list[Config]:
         """Return the settings that were set for all brokers, by name."""
-        answer = self._brokers.any(describe_configs_request(BROKER, [EVERY_BROKER]))
+        answer = self._brokers.any(
+            requests.describe_configs_request(requests.BROKER, [requests.EVERY_BROKER])
+        )
         found = _configs(answer, "the settings of all brokers")
         return [replace(each, source=ALL_BROKERS, is_default=False) for each in found]
 
     def alter_configs(self, name: str, *, sets: Mapping[str, str], unsets: Iterable[str] = ()) -> None:
         """Set some settings of a topic, and reset others to their default; all or none."""
-        _check(self._alter(TOPIC, name, sets, unsets), name)
+        _check(self._alter(requests.TOPIC, name, sets, unsets), name)
 
     def alter_broker_configs(
         self, broker_id: int, *, sets: Mapping[str, str], unsets: Iterable[str] = ()
     ) -> None:
         """Set some settings of a running broker, and reset others; all or none."""
         node, what = self.broker(broker_id), f"broker {broker_id}"
-        _check(self._alter(BROKER, str(broker_id), sets, unsets, node), what)
+        _check(self._alter(requests.BROKER, str(broker_id), sets, unsets, node), what)
 
     def alter_cluster_configs(self, *, sets: Mapping[str, str], unsets: Iterable[str] = ()) -> None:
         """Set some settings for all brokers, and reset others; all or none."""
-        _check(self._alter(BROKER, EVERY_BROKER, sets, unsets), "the settings of all brokers")
+        _check(
+            self._alter(requests.BROKER, requests.EVERY_BROKER, sets, unsets), "the settings of all brokers"
+        )
 
-    def broker(self, broker_id: int) -> Node:
+    def broker(self, broker_id: int) -> requests.Node:
         """Return a registered broker; ClientError if there is no such broker."""
         nodes = {each.id: each for each in self._brokers.nodes()}
         if broker_id not in nodes:
@@ -238,13 +226,13 @@ class TopicAdmin:
         name: str,
         sets: Mapping[str, str],
         unsets: Iterable[str],
-        node: Node | None = None,
+        node: requests.Node | None = None,
     ) -> Any:
         changes = [
-            *((key, SET, value) for key, value in sets.items()),
-            *((key, DELETE, None) for key in unsets),
+            *((key, requests.SET, value) for key, value in sets.items()),
+            *((key, requests.DELETE, None) for key in unsets),
         ]
-        request = alter_configs_request(resource_type, {name: changes})
+        request = requests.alter_configs_request(resource_type, {name: changes})
         answer: IncrementalAlterConfigsResponse = (
             self._brokers.any(request, answer_s=CHANGE_S)
             if node is None
@@ -282,7 +270,7 @@ class TopicAdmin:
             return {}
         self.partitions_of(topic, before)
         metadata = self._metadata(topic)
-        addresses, led = addresses_by_id(metadata), leaders_of(metadata)
+        addresses, led = requests.addresses_by_id(metadata), requests.leaders_of(metadata)
         by_leader: dict[Any, dict[int, int]] = {}
         for index, offset in before.items():
             address = addresses.get(led[TopicPartition(topic, index)])
@@ -296,7 +284,7 @@ class TopicAdmin:
                 for index, offset in offsets.items()
             ]
             request = DeleteRecordsRequest(
-                topics=[DeleteRecordsTopic(name=topic, partitions=partitions)], timeout_ms=TIMEOUT_MS
+                topics=[DeleteRecordsTopic(name=topic, partitions=partitions)], timeout_ms=requests.TIMEOUT_MS
             )
             answer: DeleteRecordsResponse = self._brokers.at(address, request, answer_s=CHANGE_S)
             for partition in answer.topics[0].partitions:
@@ -317,10 +305,10 @@ class TopicAdmin:
 
 def read_spans(brokers: Brokers, found: MetadataResponse, partitions: Iterable[TopicPartition]) -> Spans:
     """Return both ends of these partitions; `found` names their leaders."""
-    led = {each: at for each, at in leaders(found, partitions).items() if isinstance(at, Node)}
+    led = {each: at for each, at in leaders(found, partitions).items() if isinstance(at, requests.Node)}
     starts, ends = (
         read_offsets(brokers, led, timestamp, Backoff(QUESTION_S, retries_s=PARTIAL_S), led).answers
-        for timestamp in (EARLIEST, LATEST)
+        for timestamp in (requests.EARLIEST, requests.LATEST)
     )
     return Spans(starts, ends)
 
@@ -337,7 +325,7 @@ def topic_of(found: MetadataResponseTopic, name: str) -> Topic:
         partitions=tuple(
             Partition(
                 index=partition.partition_index,
-                leader=None if partition.leader_id == NO_LEADER else partition.leader_id,
+                leader=None if partition.leader_id == requests.NO_LEADER else partition.leader_id,
                 replicas=tuple(partition.replica_nodes),
                 in_sync=tuple(partition.isr_nodes),
             )

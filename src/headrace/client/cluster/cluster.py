@@ -19,12 +19,7 @@ from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection_settings import Target
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition, by_topic
-from headrace.protocol.schema.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
-    ReassignableTopic,
-)
+from headrace.protocol.schema import alter_partition_reassignments
 from headrace.protocol.schema.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 
 POLL_S: Final = 0.25
@@ -204,13 +199,13 @@ class Cluster:
         return read_partitions(self._brokers.metadata())
 
     def _alter(self, targets: Mapping[TopicPartition, Sequence[int] | None]) -> None:
-        request = AlterPartitionReassignmentsRequest(
+        request = alter_partition_reassignments.AlterPartitionReassignmentsRequest(
             timeout_ms=TIMEOUT_MS,
             topics=[
-                ReassignableTopic(
+                alter_partition_reassignments.ReassignableTopic(
                     name=topic,
                     partitions=[
-                        ReassignablePartition(
+                        alter_partition_reassignments.ReassignablePartition(
                             partition_index=index, replicas=targets[TopicPartition(topic, index)]
                         )
                         for index in indexes
@@ -219,7 +214,9 @@ class Cluster:
                 for topic, indexes in by_topic(targets).items()
             ],
         )
-        response: AlterPartitionReassignmentsResponse = self._brokers.controller(request)
+        response: alter_partition_reassignments.AlterPartitionReassignmentsResponse = (
+            self._brokers.controller(request)
+        )
         for topic in response.responses:
             for each in topic.partitions:
                 raise_for(each.error_code, each.error_message, f"{topic.name}-{each.partition_index}")

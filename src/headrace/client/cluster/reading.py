@@ -5,29 +5,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from headrace.client.cluster import status
 from headrace.client.cluster.moves import Reassignment
-from headrace.client.cluster.status import (
-    SILENT,
-    UP,
-    Broker,
-    ClusterStatus,
-    PartitionState,
-    cluster_status,
-    locations_of,
-)
 from headrace.client.wire.brokers import CONTROLLER_S, Brokers, NoController
 from headrace.client.wire.connection import Connection, NoAnswer, NotKnown
 from headrace.client.wire.connection_settings import Target
 from headrace.client.wire.requests import BROKER, NO_LEADER, TOPIC, Node, describe_configs_request
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.locations import Locations
+from headrace.protocol.schema import describe_topic_partitions
 from headrace.protocol.schema.describe_configs import DescribeConfigsResponse
-from headrace.protocol.schema.describe_topic_partitions import (
-    Cursor,
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
-    TopicRequest,
-)
 from headrace.protocol.schema.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -41,7 +28,7 @@ SILENCE_S: Final = 5.0  # after which a registered broker counts as silent
 _MAX_TOPICS: Final = 500  # in one request
 
 
-def read_status(target: Target) -> ClusterStatus:
+def read_status(target: Target) -> status.ClusterStatus:
     """Return the status of a cluster; a silent broker delays it by SILENCE_S."""
     with Brokers(target, answer_s=SILENCE_S) as brokers:
         found = brokers.metadata()
@@ -53,7 +40,7 @@ def read_status(target: Target) -> ClusterStatus:
         partitions = read_partitions(found)
         partitions = with_min_isr(brokers, partitions, {partition.topic for partition in partitions})
         eligible = _eligible(brokers, {each.topic for each in partitions if each.leader is None})
-        return cluster_status(
+        return status.cluster_status(
             cluster_id=found.cluster_id,
             controller=controller,
             nodes=_nodes(brokers, found),
@@ -64,9 +51,9 @@ def read_status(target: Target) -> ClusterStatus:
         )
 
 
-def read_partitions(found: MetadataResponse) -> list[PartitionState]:
+def read_partitions(found: MetadataResponse) -> list[status.PartitionState]:
     partitions = [
-        PartitionState(
+        status.PartitionState(
             topic=topic.name,
             partition=partition.partition_index,
             leader=None if partition.leader_id == NO_LEADER else partition.leader_id,
@@ -81,8 +68,8 @@ def read_partitions(found: MetadataResponse) -> list[PartitionState]:
 
 
 def with_min_isr(
-    brokers: Brokers, partitions: Sequence[PartitionState], topics: Iterable[str] | None = None
-) -> list[PartitionState]:
+    brokers: Brokers, partitions: Sequence[status.PartitionState], topics: Iterable[str] | None = None
+) -> list[status.PartitionState]:
     """Return the partitions with `min.insync.replicas` of these topics, or of all with an incomplete ISR."""
     if topics is None:
         topics = {partition.topic for partition in partitions if partition.lacks}
@@ -137,22 +124,24 @@ def _eligible(brokers: Brokers, topics: Iterable[str]) -> dict[TopicPartition, t
     return eligible
 
 
-def _described(brokers: Brokers, topics: Sequence[str]) -> Iterator[DescribeTopicPartitionsResponse]:
+def _described(
+    brokers: Brokers, topics: Sequence[str]
+) -> Iterator[describe_topic_partitions.DescribeTopicPartitionsResponse]:
     """Yield the responses about these topics, each of which may be a part."""
     for some in _portions(topics):
-        cursor: Cursor | None = None
+        cursor: describe_topic_partitions.Cursor | None = None
         while True:
-            request = DescribeTopicPartitionsRequest(
-                topics=[TopicRequest(name=topic) for topic in some], cursor=cursor
+            request = describe_topic_partitions.DescribeTopicPartitionsRequest(
+                topics=[describe_topic_partitions.TopicRequest(name=topic) for topic in some], cursor=cursor
             )
-            found: DescribeTopicPartitionsResponse = brokers.any(request)
+            found: describe_topic_partitions.DescribeTopicPartitionsResponse = brokers.any(request)
             yield found
             cursor = found.next_cursor
             if cursor is None:
                 break
 
 
-def _nodes(brokers: Brokers, found: MetadataResponse) -> list[Broker]:
+def _nodes(brokers: Brokers, found: MetadataResponse) -> list[status.Broker]:
     """Return the registered brokers, with the process id and the node of those that answer."""
     registered = {Node(each.node_id, each.host, each.port): each for each in found.brokers}
     answers: dict[Node, DescribeConfigsResponse | NoAnswer] = brokers.each(
@@ -170,13 +159,13 @@ def _nodes(brokers: Brokers, found: MetadataResponse) -> list[Broker]:
         results = () if isinstance(answer, NoAnswer) else answer.results
         told = {config.name: config.value for result in results for config in result.configs if config.value}
         brokers_found.append(
-            Broker(
+            status.Broker(
                 id=node.id,
                 host=node.host,
                 port=node.port,
                 rack=broker.rack,
                 node=told.get(NODE),
-                state=SILENT if isinstance(answer, NoAnswer) else UP,
+                state=status.SILENT if isinstance(answer, NoAnswer) else status.UP,
                 pid=int(told[PID]) if PID in told else None,
             )
         )
@@ -185,7 +174,7 @@ def _nodes(brokers: Brokers, found: MetadataResponse) -> list[Broker]:
 
 def read_locations(brokers: Brokers, found: MetadataResponse) -> Locations:
     """Return the racks and nodes of the registered brokers; every broker is asked for its node."""
-    return locations_of(_nodes(brokers, found))
+    return status.locations_of(_nodes(brokers, found))
 
 
 def _portions(names: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -25,17 +25,10 @@ from headrace.client.errors import NoSuchGroup, lowered
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.groups.group import Group
 from headrace.client.schemas.location import ADVERTISED
+from headrace.client.wire import requests
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Connection, NoAnswer
 from headrace.client.wire.connection_settings import Target, settings_for
-from headrace.client.wire.requests import (
-    BROKER,
-    Node,
-    describe_configs_request,
-    leaders_of,
-    metadata_request,
-    nodes_of,
-)
 from headrace.protocol.between_brokers.broker_metrics import BrokerMetricsRequest
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.metadata import MetadataResponse
@@ -60,7 +53,7 @@ def read_cluster(target: Target, http: Iterable[str] = ()) -> ClusterFacts:
         found = brokers.metadata()
         up = {broker.id for broker in status.brokers if broker.state == UP}
         # A silent broker delays only `read_status`.
-        nodes = [node for node in nodes_of(found) if node.id in up]
+        nodes = [node for node in requests.nodes_of(found) if node.id in up]
         views = dict(_views(brokers, nodes))
         if len(set(views.values())) > 1:
             time.sleep(SETTLE_S)
@@ -102,8 +95,8 @@ def _described(admin: GroupAdmin, names: Sequence[str]) -> dict[str, Group]:
         return {each.name: each for each in admin.describe([name for name in names if name in there])}
 
 
-def _views(brokers: Brokers, nodes: Iterable[Node]) -> Iterator[tuple[int, View]]:
-    request = metadata_request(None)
+def _views(brokers: Brokers, nodes: Iterable[requests.Node]) -> Iterator[tuple[int, View]]:
+    request = requests.metadata_request(None)
     answers = brokers.each({node: lambda at: at.ask(request) for node in nodes}, SILENCE_S)
     for node, seen in answers.items():
         if not isinstance(seen, NoAnswer):
@@ -112,7 +105,9 @@ def _views(brokers: Brokers, nodes: Iterable[Node]) -> Iterator[tuple[int, View]
                 View(
                     controller=seen.controller_id,
                     brokers=tuple(sorted(broker.node_id for broker in seen.brokers)),
-                    leaders=frozenset((*partition, leader) for partition, leader in leaders_of(seen).items()),
+                    leaders=frozenset(
+                        (*partition, leader) for partition, leader in requests.leaders_of(seen).items()
+                    ),
                 ),
             )
 
@@ -132,12 +127,14 @@ def _topics(brokers: Brokers, found: MetadataResponse) -> dict[str, TopicSafety]
     }
 
 
-def _broker_settings(brokers: Brokers, nodes: Iterable[Node]) -> dict[int, dict[str, str]]:
+def _broker_settings(brokers: Brokers, nodes: Iterable[requests.Node]) -> dict[int, dict[str, str]]:
     """Return settings of each broker about other services and security; Kafka may not have some of them."""
     keys = ("zookeeper.connect", ADVERTISED, *_RATES, *SECURITY_SETTINGS)
     values = defaultdict[int, dict[str, str]](dict)
     exchanges = {
-        node: partial(Connection.ask, request=describe_configs_request(BROKER, [str(node.id)], keys))
+        node: partial(
+            Connection.ask, request=requests.describe_configs_request(requests.BROKER, [str(node.id)], keys)
+        )
         for node in nodes
     }
     for node, answer in brokers.each(exchanges, SILENCE_S).items():
@@ -151,7 +148,7 @@ def _is_throttled(settings: Mapping[str, str]) -> bool:
     return any(settings.get(name, "") not in {"", str(2**63 - 1)} for name in _RATES)
 
 
-def _damaged(brokers: Brokers, nodes: Iterable[Node]) -> dict[TopicPartition, dict[int, int]]:
+def _damaged(brokers: Brokers, nodes: Iterable[requests.Node]) -> dict[TopicPartition, dict[int, int]]:
     """Return how many offsets of partitions are damaged, by broker; Kafka closes the connection instead."""
     found = defaultdict[TopicPartition, dict[int, int]](dict)
     request = BrokerMetricsRequest(prefixes=[_DAMAGED])
@@ -177,7 +174,7 @@ def _gateways(settings: Iterable[Mapping[str, str]]) -> Iterator[str]:
             yield f"http://{listener}"
 
 
-def _certificates(target: Target, nodes: Iterable[Node]) -> dict[str, datetime]:
+def _certificates(target: Target, nodes: Iterable[requests.Node]) -> dict[str, datetime]:
     """Return when the certificates of brokers expire, on the listener that we are connected to."""
     if settings_for(target).security.tls is None:
         return {}

@@ -9,15 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 
-from headrace.client.errors import (
-    BadSetting,
-    ClientError,
-    DeliveryFailed,
-    NoSuchTopic,
-    NotSerializable,
-    TransactionAborted,
-    why_no_topic,
-)
+from headrace.client import errors
 from headrace.client.librdkafka_errors import translate
 from headrace.client.producer.arguments import check_partition
 from headrace.client.settings import check_seconds
@@ -82,7 +74,7 @@ class Receipt:
         return self._message is not None
 
     @property
-    def error(self) -> ClientError | None:
+    def error(self) -> errors.ClientError | None:
         """Return why the record was not written; None if it is acknowledged, or still in flight.
 
         A record that is acknowledged gets an error later if its transaction is aborted.
@@ -147,7 +139,7 @@ class Ledger:
     def __init__(
         self,
         bootstrap: str,
-        on_failure: Callable[[ClientError], None] | None = None,
+        on_failure: Callable[[errors.ClientError], None] | None = None,
         timeout_ms: int | None = None,
     ) -> None:
         """`timeout_ms` is the delivery timeout, for the message about an unacknowledged record."""
@@ -158,7 +150,7 @@ class Ledger:
         self.acknowledge = self._acknowledged.add
         self._told = 0  # failures that a flush has raised
         self._kinds: Counter[str] = Counter()
-        self._first: list[ClientError] = []
+        self._first: list[errors.ClientError] = []
         self._bootstrap = bootstrap
         self._on_failure = on_failure
         self._raised: BaseException | None = None
@@ -175,7 +167,7 @@ class Ledger:
         """Note a failure that librdkafka does not report."""
         self._fail(error, translate(error, "the producer", self._bootstrap, is_topic=False))
 
-    def _fail(self, error: KafkaError, why: ClientError) -> None:
+    def _fail(self, error: KafkaError, why: errors.ClientError) -> None:
         with self._lock:
             self.failed += 1
             if self.transaction is not None and error.code() in _PURGED:
@@ -202,7 +194,7 @@ class Ledger:
         raised, self._raised = self._raised, None
         raise raised
 
-    def why(self, error: KafkaError, message: Any) -> ClientError:
+    def why(self, error: KafkaError, message: Any) -> errors.ClientError:
         if self.transaction is not None and error.code() in _PURGED:
             return _aborted(message)
         return translate(error, str(message.topic()), self._bootstrap, timeout_ms=self._timeout_ms)
@@ -220,7 +212,7 @@ class Ledger:
             raise failed
         self.raise_what_callbacks_raised()
 
-    def failure(self, counts: Counts) -> DeliveryFailed | None:
+    def failure(self, counts: Counts) -> errors.DeliveryFailed | None:
         """Return DeliveryFailed if not all records are acknowledged; each failure is returned once."""
         with self._lock:
             new, self._told = self.failed - self._told, self.failed
@@ -228,7 +220,7 @@ class Ledger:
             self._kinds, self._first = Counter(), []
         if not new and not counts.waiting and counts.acknowledged + counts.failed >= counts.sent:
             return None
-        return DeliveryFailed(
+        return errors.DeliveryFailed(
             failed=new,
             waiting=counts.waiting,
             missing=counts.sent - counts.acknowledged - counts.failed - counts.waiting,
@@ -250,8 +242,8 @@ def delivered(message: Any) -> Delivered:
 _PURGED: Final = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001
 
 
-def _aborted(message: Any) -> TransactionAborted:
-    return TransactionAborted(f"{message.topic()}: the transaction of the record is aborted")
+def _aborted(message: Any) -> errors.TransactionAborted:
+    return errors.TransactionAborted(f"{message.topic()}: the transaction of the record is aborted")
 
 
 _TAKEN: Final = (bytes, str, type(None))
@@ -261,13 +253,13 @@ def refusal(  # noqa: PLR0917
     error: Exception, topic: str, value: object, key: object, partition: object, bootstrap: str
 ) -> Exception:
     """Return what is wrong with the record, or `error` itself if the record is valid."""
-    if why_no_topic(topic):
-        return NoSuchTopic(topic)
+    if errors.why_no_topic(topic):
+        return errors.NoSuchTopic(topic)
     if isinstance(error, KafkaException):
         if error.args[0].code() != KafkaError.MSG_SIZE_TOO_LARGE:
             return translate(error, topic, bootstrap)
         size = len(value or b"") + len(key or b"")  # type: ignore[arg-type]
-        return ClientError(
+        return errors.ClientError(
             f"a record of {size:,} bytes for topic {topic} is too large: "
             "raise message_max_bytes here and max.message.bytes of the topic"
         )
@@ -278,13 +270,13 @@ def refusal(  # noqa: PLR0917
                 why += f", and may change before it is sent: give bytes({field})"
             else:
                 why += f": give the producer a format, such as {field}=JSON"
-            return NotSerializable(topic, field, why)
+            return errors.NotSerializable(topic, field, why)
     if isinstance(error, UnicodeError):
         said = error.args[1] if isinstance(error, UnicodeEncodeError) else None
         field = "value" if said == value else "key" if said == key else "headers"
-        return NotSerializable(topic, field, f"not UTF-8: {error}")
+        return errors.NotSerializable(topic, field, f"not UTF-8: {error}")
     try:
         check_partition(partition)
-    except BadSetting as bad:
+    except errors.BadSetting as bad:
         return bad
     return error

@@ -17,16 +17,9 @@ from typing import Any, Final, NoReturn
 
 from confluent_kafka import KafkaError, KafkaException
 
+from headrace.client import errors
 from headrace.client.consumer.consumer import Consumer
 from headrace.client.consumer.offsets import TransactionOffsets
-from headrace.client.errors import (
-    ClientError,
-    Closed,
-    DeliveryFailed,
-    Fenced,
-    TransactionAborted,
-    Unreachable,
-)
 from headrace.client.librdkafka_errors import translate
 from headrace.client.producer.delivery import Ledger, Transaction
 from headrace.client.producer.flight import Flight
@@ -61,7 +54,7 @@ class Transactions:
         """Begin a transaction; ClientError if one is open."""
         with self._lock:
             if self._open:
-                raise ClientError(
+                raise errors.ClientError(
                     "this producer has an open transaction: transactions cannot be nested, and each thread "
                     "that needs its own transaction needs its own producer"
                 )
@@ -75,7 +68,7 @@ class Transactions:
         self._gate.use(_refuse_outside)
         try:
             self._flight.flush(CALL_S)
-        except DeliveryFailed as failed:
+        except errors.DeliveryFailed as failed:
             if failed.failed:
                 raise
             # Else `commit_transaction` waits for the others, but not if the transaction has failed already.
@@ -91,18 +84,18 @@ class Transactions:
         That is `error`, unless it is only a consequence: of failed records, or of a newer producer.
         """
         self._gate.use(_refuse_outside)
-        cause: ClientError | None = None
+        cause: errors.ClientError | None = None
         if self._ledger.transaction is not None:
             self._ledger.transaction.aborted = True  # before librdkafka reports the purged records
         try:
             self._insist(self._flight.client.abort_transaction)
             failed = self._ledger.failure(self._flight.counts)  # no later flush raises it
-            if isinstance(error, TransactionAborted) and failed is not None and failed.failed:
+            if isinstance(error, errors.TransactionAborted) and failed is not None and failed.failed:
                 cause = failed
-        except Fenced as fenced:
-            cause = fenced if isinstance(error, ClientError) else None
+        except errors.Fenced as fenced:
+            cause = fenced if isinstance(error, errors.ClientError) else None
             self._ledger.failure(self._flight.counts)
-        except ClientError as failure:
+        except errors.ClientError as failure:
             error.add_note(f"and besides: {failure}")
         finally:  # after Ctrl-C, too
             self._open = False
@@ -111,7 +104,7 @@ class Transactions:
     def raise_if_failed(self, error: KafkaException) -> None:
         """Raise why librdkafka refuses records if the open transaction cannot be committed any more."""
         if error.args[0].code() == KafkaError._STATE:  # noqa: SLF001
-            raise TransactionAborted(
+            raise errors.TransactionAborted(
                 f"transactional.id {self._id}: the transaction has failed, and takes no more records "
                 "(INVALID_TXN_STATE): leave its block, and try it again"
             ) from error
@@ -128,8 +121,8 @@ class Transactions:
                     raise
                 if not error.args[0].retriable() or time.monotonic() >= until_s:
                     why = translate(error, f"transactional.id {self._id}", self._bootstrap, is_topic=False)
-                    if type(why) is ClientError:
-                        why = ClientError(f"{why} ({error.args[0].name()})")
+                    if type(why) is errors.ClientError:
+                        why = errors.ClientError(f"{why} ({error.args[0].name()})")
                     raise why from error
                 time.sleep(BACKOFF_S)
             else:
@@ -149,8 +142,8 @@ def in_transaction(transactions: Transactions, consumer: Consumer[Any, Any] | No
     except BaseException as error:
         why = transactions.abort(error)
         if consumer is not None:
-            with suppress(Closed):
-                consumer.rewind(to_committed=isinstance(why, Unreachable))
+            with suppress(errors.Closed):
+                consumer.rewind(to_committed=isinstance(why, errors.Unreachable))
         if why is not error:
             raise why from error
         raise
@@ -159,6 +152,6 @@ def in_transaction(transactions: Transactions, consumer: Consumer[Any, Any] | No
 
 
 def _refuse_outside(*_record: object) -> NoReturn:
-    raise ClientError(
+    raise errors.ClientError(
         "a producer with a transactional.id sends within a transaction only: `with producer.transaction():`"
     )

@@ -9,26 +9,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from headrace.client.errors import (
-    BadSetting,
-    ClientError,
-    NoSuchPartition,
-    NoSuchTopic,
-    NoSuchTransactionalId,
-    Unreachable,
-    why_no_topic,
-)
+from headrace.client import errors
 from headrace.client.settings import LAST_OFFSET, LAST_PARTITION, whole
-from headrace.client.transactions.transaction import (
-    OPEN_STATES,
-    STATES,
-    PartitionEnd,
-    PartitionProducer,
-    Transaction,
-    TransactionSummary,
-    producer_of,
-    transaction_of,
-)
+from headrace.client.transactions import transaction
 from headrace.client.wire.brokers import PARTIAL_S, QUESTION_S, QUICK_S, SILENT_S, Brokers, read_lists
 from headrace.client.wire.connection import Connection
 from headrace.client.wire.offsets import leaders, read_offsets
@@ -50,14 +33,14 @@ _BY_DURATION, _BY_PATTERN = 1, 2  # the first versions of ListTransactions with 
 
 logger = logging.getLogger(__name__)
 
-Producers = tuple[PartitionProducer, ...]
+Producers = tuple[transaction.PartitionProducer, ...]
 
 
 def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Summaries(list[TransactionSummary]):
+class Summaries(list[transaction.TransactionSummary]):
     """Transactions, and a sentence for each broker whose transactions are missing."""
 
     missing: tuple[str, ...] = ()
@@ -87,13 +70,15 @@ class TransactionAdmin:
         """
         request = _list_request(states, producer_ids, min_duration_ms, pattern)
         # These filters leave few of many transactional ids: most have no open transaction.
-        is_narrow = producer_ids or (request.state_filters and {*request.state_filters} <= {*OPEN_STATES})
+        is_narrow = producer_ids or (
+            request.state_filters and {*request.state_filters} <= {*transaction.OPEN_STATES}
+        )
         within_s = QUICK_S if is_narrow else LIST_S
         lists = read_lists(self._brokers, STATE_TOPIC, partial(_list, request), within_s)
         if lists.missing and not lists.by_node:
-            raise Unreachable(f"no broker lists its transactions: {'; '.join(lists.missing)}")
+            raise errors.Unreachable(f"no broker lists its transactions: {'; '.join(lists.missing)}")
         by_id = {
-            listed.transactional_id: TransactionSummary(
+            listed.transactional_id: transaction.TransactionSummary(
                 transactional_id=listed.transactional_id,
                 state=listed.transaction_state,
                 producer_id=listed.producer_id,
@@ -108,16 +93,16 @@ class TransactionAdmin:
             logger.warning("transactions may be missing: %s", "; ".join(lists.missing))
         return summaries
 
-    def describe_transactions(self, ids: Iterable[str]) -> list[Transaction]:
+    def describe_transactions(self, ids: Iterable[str]) -> list[transaction.Transaction]:
         """Return the transactions of these transactional ids; NoSuchTransactionalId if one is not known."""
         wanted = _named(ids)
         found = self._describe(wanted).complete()
         for each in wanted:
             if found[each] is None:
-                raise NoSuchTransactionalId(each)
+                raise errors.NoSuchTransactionalId(each)
         return [known for each in wanted if (known := found[each]) is not None]
 
-    def describe_known(self, transactional_ids: Iterable[str]) -> dict[str, Transaction]:
+    def describe_known(self, transactional_ids: Iterable[str]) -> dict[str, transaction.Transaction]:
         """Return those of these transactions that a coordinator describes, by transactional id.
 
         Left out are transactional ids that no coordinator knows, or whose coordinator does not answer.
@@ -127,7 +112,7 @@ class TransactionAdmin:
 
     def _describe(
         self, transactional_ids: Sequence[str], *, retries_s: float | None = None
-    ) -> Answers[str, Transaction | None]:
+    ) -> Answers[str, transaction.Transaction | None]:
         within_s = max(SILENT_S, QUICK_S + len(transactional_ids) / IDS_PER_S)
         return ask_owners(
             transactional_ids,
@@ -136,10 +121,10 @@ class TransactionAdmin:
             backoff=Backoff(QUESTION_S + within_s, retries_s=retries_s),
         )
 
-    def describe_producers(self, topic: str, partition: int) -> list[PartitionProducer]:
+    def describe_producers(self, topic: str, partition: int) -> list[transaction.PartitionProducer]:
         """Return the producers whose state the leader of a partition keeps, by producer id."""
-        if why_no_topic(topic):
-            raise NoSuchTopic(topic)
+        if errors.why_no_topic(topic):
+            raise errors.NoSuchTopic(topic)
         wanted = TopicPartition(topic, _number("partition", partition, LAST_PARTITION))
 
         def locate(
@@ -156,9 +141,9 @@ class TransactionAdmin:
         if producers is not None:
             return list(producers)
         indexes = self._brokers.partitions([topic]).get(topic)
-        raise NoSuchPartition(topic, partition, max(indexes)) if indexes else NoSuchTopic(topic)
+        raise errors.NoSuchPartition(topic, partition, max(indexes)) if indexes else errors.NoSuchTopic(topic)
 
-    def ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, PartitionEnd]:
+    def ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, transaction.PartitionEnd]:
         """Return the last stable offset and the high watermark of these partitions."""
         # The last stable offset first: the high watermark may rise in between, and stays the larger one.
         stable, high = (
@@ -172,7 +157,7 @@ class TransactionAdmin:
             for read_committed in (True, False)
         )
         return {
-            each: PartitionEnd(high_watermark=high.get(each), last_stable_offset=stable.get(each))
+            each: transaction.PartitionEnd(high_watermark=high.get(each), last_stable_offset=stable.get(each))
             for each in partitions
         }
 
@@ -184,12 +169,12 @@ def _list(
     needed = _BY_PATTERN if pattern else _BY_DURATION if has_duration else 0
     if at.version(request) < needed:
         option = "pattern" if pattern else "min_duration_ms"
-        raise ClientError(
+        raise errors.ClientError(
             f"the broker at {at.address} cannot filter transactions by {option} (UNSUPPORTED_VERSION)"
         )
     answer = at.ask(request)
     if answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION:
-        raise BadSetting(
+        raise errors.BadSetting(
             f"pattern {pattern!r:.80} is no regular expression of RE2 (INVALID_REGULAR_EXPRESSION)"
         )
     if answer.error_code != ErrorCode.NONE:
@@ -211,8 +196,8 @@ def _coordinators(transactional_ids: list[str], at: Connection) -> dict[str, Nod
 
 def _described(
     now_ms: int, node: Node, transactional_ids: list[str], at: Connection
-) -> dict[str, Transaction | Unanswered | None]:
-    found: dict[str, Transaction | Unanswered | None] = {}
+) -> dict[str, transaction.Transaction | Unanswered | None]:
+    found: dict[str, transaction.Transaction | Unanswered | None] = {}
     answer = at.ask(DescribeTransactionsRequest(transactional_ids=transactional_ids))
     for transaction_state in answer.transaction_states:
         if transaction_state.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
@@ -222,7 +207,9 @@ def _described(
                 transaction_state.error_code, None, transaction_state.transactional_id, f"broker {node.id}"
             )
         else:
-            found[transaction_state.transactional_id] = transaction_of(transaction_state, node, now_ms)
+            found[transaction_state.transactional_id] = transaction.transaction_of(
+                transaction_state, node, now_ms
+            )
     return found
 
 
@@ -237,7 +224,7 @@ def _describe_producers(
             partition = TopicPartition(topic.name, answer.partition_index)
             if answer.error_code == ErrorCode.NONE:
                 producers = sorted(answer.active_producers, key=lambda producer: producer.producer_id)
-                described[partition] = tuple(map(producer_of, producers))
+                described[partition] = tuple(map(transaction.producer_of, producers))
             else:
                 described[partition] = unanswered(
                     answer.error_code, None, str(partition), f"broker {node.id}"
@@ -252,13 +239,13 @@ def _list_request(
     pattern: str | None = None,
 ) -> ListTransactionsRequest:
     """Ask for the transactions that match every filter; BadSetting if a filter is not valid."""
-    if isinstance(states, str) or any(state not in STATES for state in states):
-        raise BadSetting(f"states={states!r:.80}: it is a list of {', '.join(STATES)}")
+    if isinstance(states, str) or any(state not in transaction.STATES for state in states):
+        raise errors.BadSetting(f"states={states!r:.80}: it is a list of {', '.join(transaction.STATES)}")
     if pattern is not None and (not isinstance(pattern, str) or not pattern):
-        raise BadSetting(f"pattern={pattern!r:.80}: it is a regular expression, such as 'billing-.*'")
+        raise errors.BadSetting(f"pattern={pattern!r:.80}: it is a regular expression, such as 'billing-.*'")
     has_duration = min_duration_ms is not None
     return ListTransactionsRequest(
-        state_filters=list(states) or (list(OPEN_STATES) if has_duration else []),
+        state_filters=list(states) or (list(transaction.OPEN_STATES) if has_duration else []),
         producer_id_filters=[_number("producer_ids", each, LAST_OFFSET) for each in producer_ids],
         duration_filter=_number("min_duration_ms", min_duration_ms, LAST_OFFSET) if has_duration else -1,
         transactional_id_pattern=pattern,
@@ -268,7 +255,7 @@ def _list_request(
 def _number(what: str, given: Any, last: int) -> int:
     number = whole(given)
     if number is None or not 0 <= number <= last:
-        raise BadSetting(f"{what}={given!r:.80}: it is an int from 0 to {last}")
+        raise errors.BadSetting(f"{what}={given!r:.80}: it is an int from 0 to {last}")
     return number
 
 
@@ -276,5 +263,5 @@ def _named(transactional_ids: Any) -> list[str]:
     ids = [transactional_ids] if isinstance(transactional_ids, str) else list(transactional_ids)
     for each in ids:
         if not isinstance(each, str) or not each or each.encode(errors="ignore").decode() != each:
-            raise BadSetting(f"a transactional id is a str that is not empty, not {each!r:.80}")
+            raise errors.BadSetting(f"a transactional id is a str that is not empty, not {each!r:.80}")
     return list(dict.fromkeys(ids))

@@ -5,23 +5,12 @@ from struct import Struct
 from typing import Any, Final
 
 from headrace.coordination.embedded import acl as access
+from headrace.coordination.embedded import requests
 from headrace.coordination.embedded.acl import masked
 from headrace.coordination.embedded.decide import MultiFailed, decide, decide_multi
 from headrace.coordination.embedded.errors import ErrorCode, KeeperError, MalformedRequest
 from headrace.coordination.embedded.jute import INT, NULL, Reader, buffer, frame, string, vector
 from headrace.coordination.embedded.node import Znode
-from headrace.coordination.embedded.requests import (
-    HEADER,
-    Auth,
-    Empty,
-    Multi,
-    Op,
-    Read,
-    Sasl,
-    SetWatches,
-    Write,
-    decode_request,
-)
 from headrace.coordination.embedded.service import REPLY, Client, Service, event_message
 from headrace.coordination.embedded.tree import Applied, EventType
 from headrace.coordination.embedded.txns import encode_acl
@@ -30,12 +19,12 @@ from headrace.coordination.embedded.watches import Mode
 MAX_MULTI_READ: Final = 8 << 20
 """Bytes in one multi-read reply; a request could read the same megabyte fifty thousand times."""
 
-Handler = Callable[[Service, Client, Op, Any], bytes]
+Handler = Callable[[Service, Client, requests.Op, Any], bytes]
 
-_HANDLERS: Final[dict[int, tuple[Op, Handler]]] = {}
+_HANDLERS: Final[dict[int, tuple[requests.Op, Handler]]] = {}
 _MULTI: Final = Struct(">i?i")  # op, done, error
 _NO_OP: Final = -1
-_AUTHENTICATING: Final = frozenset({Op.AUTH, Op.SASL})
+_AUTHENTICATING: Final = frozenset({requests.Op.AUTH, requests.Op.SASL})
 _CLOSING: Final = frozenset({ErrorCode.AUTH_FAILED, ErrorCode.SESSION_CLOSED_REQUIRE_SASL_AUTH})
 _MULTI_END: Final = _MULTI.pack(_NO_OP, True, -1)
 
@@ -43,24 +32,27 @@ _MULTI_END: Final = _MULTI.pack(_NO_OP, True, -1)
 def answer(service: Service, client: Client, message: bytes) -> None:
     """Handle a request and send the reply; raise MalformedRequest if it has no header."""
     reader = Reader(message)
-    xid, number = reader.unpack(HEADER)
+    xid, number = reader.unpack(requests.HEADER)
     service.heard_of(client)
     code, body = ErrorCode.OK, b""
     op, handler = _HANDLERS.get(number, _UNKNOWN)
     try:
         if op not in _AUTHENTICATING:
             service.authentication.require(client)
-        body = handler(service, client, op, decode_request(op, reader))
+        body = handler(service, client, op, requests.decode_request(op, reader))
     except KeeperError as refusal:
-        code, body = refusal.code, NULL if op is Op.SASL else b""  # Java's client expects a token there
+        code, body = (
+            refusal.code,
+            NULL if op is requests.Op.SASL else b"",
+        )  # Java's client expects a token there
     except MalformedRequest:
         code = ErrorCode.MARSHALLING_ERROR
     client.send(frame(REPLY.pack(xid, service.state.zxid, code), body))
-    if op is Op.CLOSE or code in _CLOSING:
+    if op is requests.Op.CLOSE or code in _CLOSING:
         client.close()
 
 
-def handles(*ops: Op) -> Callable[[Handler], Handler]:
+def handles(*ops: requests.Op) -> Callable[[Handler], Handler]:
     def register(handler: Handler) -> Handler:
         _HANDLERS.update((int(op), (op, handler)) for op in ops)
         return handler
@@ -68,20 +60,22 @@ def handles(*ops: Op) -> Callable[[Handler], Handler]:
     return register
 
 
-@handles(Op.CREATE, Op.CREATE2, Op.DELETE, Op.SET_DATA, Op.SET_ACL)
-def write(service: Service, client: Client, op: Op, request: Write) -> bytes:
+@handles(
+    requests.Op.CREATE, requests.Op.CREATE2, requests.Op.DELETE, requests.Op.SET_DATA, requests.Op.SET_ACL
+)
+def write(service: Service, client: Client, op: requests.Op, request: requests.Write) -> bytes:
     txn = decide(request, service.state.tree.nodes, client.requester)
     return _result(op, service.submit(txn)[0])
 
 
-@handles(Op.CHECK)
-def check(service: Service, client: Client, _op: Op, request: Write) -> bytes:
+@handles(requests.Op.CHECK)
+def check(service: Service, client: Client, _op: requests.Op, request: requests.Write) -> bytes:
     decide(request, service.state.tree.nodes, client.requester)
     return b""
 
 
-@handles(Op.MULTI)
-def multi(service: Service, client: Client, _op: Op, request: Multi) -> bytes:
+@handles(requests.Op.MULTI)
+def multi(service: Service, client: Client, _op: requests.Op, request: requests.Multi) -> bytes:
     """Apply all operations or none; if none, the reply is still OK and has the error of each operation."""
     try:
         txn = decide_multi(request, service.state.tree.nodes, client.requester)
@@ -91,8 +85,8 @@ def multi(service: Service, client: Client, _op: Op, request: Multi) -> bytes:
     return b"".join(_MULTI.pack(op, False, 0) + _result(op, part) for op, part in results) + _MULTI_END
 
 
-@handles(Op.MULTI_READ)
-def multi_read(service: Service, client: Client, _op: Op, request: Multi) -> bytes:
+@handles(requests.Op.MULTI_READ)
+def multi_read(service: Service, client: Client, _op: requests.Op, request: requests.Multi) -> bytes:
     """Return each result or error in its place."""
     results = bytearray()
     for op, operation in request.operations:
@@ -105,16 +99,16 @@ def multi_read(service: Service, client: Client, _op: Op, request: Multi) -> byt
     return bytes(results) + _MULTI_END
 
 
-@handles(Op.GET_DATA)
-def get_data(service: Service, client: Client, _op: Op, request: Read) -> bytes:
+@handles(requests.Op.GET_DATA)
+def get_data(service: Service, client: Client, _op: requests.Op, request: requests.Read) -> bytes:
     node = _readable(service, client, request.path)
     if request.watch:
         service.watches.add(client, request.path, Mode.DATA)
     return buffer(node.data) + node.stat()
 
 
-@handles(Op.EXISTS)
-def exists(service: Service, client: Client, _op: Op, request: Read) -> bytes:
+@handles(requests.Op.EXISTS)
+def exists(service: Service, client: Client, _op: requests.Op, request: requests.Read) -> bytes:
     """Set the watch even if there is no node, unlike the other reads."""
     node = service.state.tree.nodes.get(request.path)
     if node is not None:
@@ -124,29 +118,29 @@ def exists(service: Service, client: Client, _op: Op, request: Read) -> bytes:
     return _node(service, request.path).stat()
 
 
-@handles(Op.GET_CHILDREN, Op.GET_CHILDREN2)
-def get_children(service: Service, client: Client, op: Op, request: Read) -> bytes:
+@handles(requests.Op.GET_CHILDREN, requests.Op.GET_CHILDREN2)
+def get_children(service: Service, client: Client, op: requests.Op, request: requests.Read) -> bytes:
     node = _readable(service, client, request.path)
     if request.watch:
         service.watches.add(client, request.path, Mode.CHILD)
     names = vector(map(string, service.state.tree.children(request.path)))
-    return names + node.stat() if op is Op.GET_CHILDREN2 else names
+    return names + node.stat() if op is requests.Op.GET_CHILDREN2 else names
 
 
-@handles(Op.GET_ACL)
-def get_acl(service: Service, client: Client, _op: Op, request: Read) -> bytes:
+@handles(requests.Op.GET_ACL)
+def get_acl(service: Service, client: Client, _op: requests.Op, request: requests.Read) -> bytes:
     node = _readable(service, client, request.path, access.READ | access.ADMIN)
     may_change = access.allows(node.acl, access.ADMIN, client.requester.identities)
     return encode_acl(node.acl if may_change else masked(node.acl)) + node.stat()
 
 
-@handles(Op.SYNC)
-def sync(_service: Service, _client: Client, _op: Op, request: Read) -> bytes:
+@handles(requests.Op.SYNC)
+def sync(_service: Service, _client: Client, _op: requests.Op, request: requests.Read) -> bytes:
     return string(request.path)  # a single node is always up to date
 
 
-@handles(Op.SET_WATCHES)
-def set_watches(service: Service, client: Client, _op: Op, request: SetWatches) -> bytes:
+@handles(requests.Op.SET_WATCHES)
+def set_watches(service: Service, client: Client, _op: requests.Op, request: requests.SetWatches) -> bytes:
     """Restore watches of an earlier connection: send missed events at once, set the others again."""
     for path, missed, mode in _rewatched(service, request):
         if missed is None:
@@ -156,39 +150,39 @@ def set_watches(service: Service, client: Client, _op: Op, request: SetWatches) 
     return b""
 
 
-@handles(Op.AUTH)
-def auth(service: Service, client: Client, _op: Op, request: Auth) -> bytes:
+@handles(requests.Op.AUTH)
+def auth(service: Service, client: Client, _op: requests.Op, request: requests.Auth) -> bytes:
     """Add an identity to this connection; a failure closes it after the reply."""
     service.authentication.add_auth(client, request.scheme, request.credentials)
     service.authenticated(client)
     return b""
 
 
-@handles(Op.SASL)
-def sasl(service: Service, client: Client, _op: Op, request: Sasl) -> bytes:
+@handles(requests.Op.SASL)
+def sasl(service: Service, client: Client, _op: requests.Op, request: requests.Sasl) -> bytes:
     """Answer a token of SASL DIGEST-MD5; a failure closes the connection after the reply."""
     answered = service.authentication.sasl(client, request.token)
     service.authenticated(client)
     return buffer(answered)
 
 
-@handles(Op.CLOSE)
-def close(service: Service, client: Client, _op: Op, _request: Empty) -> bytes:
+@handles(requests.Op.CLOSE)
+def close(service: Service, client: Client, _op: requests.Op, _request: requests.Empty) -> bytes:
     service.close_session(client.requester.session_id)
     service.disconnected(client)
     return b""
 
 
-@handles(Op.PING)
-def ping(_service: Service, _client: Client, _op: Op, _request: Empty) -> bytes:
+@handles(requests.Op.PING)
+def ping(_service: Service, _client: Client, _op: requests.Op, _request: requests.Empty) -> bytes:
     return b""
 
 
-def _unknown(_service: Service, _client: Client, _op: Op, _request: Empty) -> bytes:
+def _unknown(_service: Service, _client: Client, _op: requests.Op, _request: requests.Empty) -> bytes:
     raise KeeperError(ErrorCode.UNIMPLEMENTED)
 
 
-_UNKNOWN: Final[tuple[Op, Handler]] = (Op.PING, _unknown)  # like a ping, it has no fields
+_UNKNOWN: Final[tuple[requests.Op, Handler]] = (requests.Op.PING, _unknown)  # like a ping, it has no fields
 
 
 def _node(service: Service, path: str) -> Znode:
@@ -204,7 +198,9 @@ def _readable(service: Service, client: Client, path: str, permission: int = acc
     return node
 
 
-def _rewatched(service: Service, request: SetWatches) -> Iterable[tuple[str, EventType | None, Mode]]:
+def _rewatched(
+    service: Service, request: requests.SetWatches
+) -> Iterable[tuple[str, EventType | None, Mode]]:
     nodes, seen = service.state.tree.nodes, request.relative_zxid
     for path in request.data:
         node = nodes.get(path)
@@ -218,14 +214,14 @@ def _rewatched(service: Service, request: SetWatches) -> Iterable[tuple[str, Eve
         yield path, changed if node else EventType.DELETED, Mode.CHILD
 
 
-def _result(op: Op, applied: Applied) -> bytes:
-    if op in (Op.DELETE, Op.CHECK):
+def _result(op: requests.Op, applied: Applied) -> bytes:
+    if op in (requests.Op.DELETE, requests.Op.CHECK):
         return b""
     assert applied.node is not None, applied
-    if op is Op.CREATE:
+    if op is requests.Op.CREATE:
         return string(applied.txn.path)
     stat = applied.node.stat()
-    return string(applied.txn.path) + stat if op is Op.CREATE2 else stat
+    return string(applied.txn.path) + stat if op is requests.Op.CREATE2 else stat
 
 
 def _multi_error(code: ErrorCode) -> bytes:

@@ -16,6 +16,7 @@ from enum import Enum
 from typing import ClassVar, Final
 
 from headrace.coordinators.decision import Waiter, check_transition
+from headrace.coordinators.group import records
 from headrace.coordinators.group.decision import Protocols
 from headrace.coordinators.group.errors import (
     GroupNotEmpty,
@@ -25,12 +26,6 @@ from headrace.coordinators.group.errors import (
 )
 from headrace.coordinators.group.kinds import check_member
 from headrace.coordinators.group.offsets import Commit
-from headrace.coordinators.group.records import (
-    GroupMetadataKey,
-    GroupMetadataValue,
-    GroupRecord,
-    MemberMetadata,
-)
 from headrace.protocol.consumer_protocol import decode_subscription
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.message import Message
@@ -83,8 +78,8 @@ class ClassicGroup:
     """A classic group. `classic_protocol` decides its transitions; records change its durable state."""
 
     type_name: ClassVar[str] = "classic"
-    metadata_key: ClassVar[type[Message]] = GroupMetadataKey
-    record_keys: ClassVar[Collection[type[Message]]] = (GroupMetadataKey,)
+    metadata_key: ClassVar[type[Message]] = records.GroupMetadataKey
+    record_keys: ClassVar[Collection[type[Message]]] = (records.GroupMetadataKey,)
 
     group_id: str
     state: ClassicState = ClassicState.EMPTY
@@ -266,17 +261,17 @@ class ClassicGroup:
         except ProtocolError:
             return None  # the members use the protocol type "consumer" with a format of their own
 
-    def record(self, assignments: dict[str, bytes], now_ms: int) -> GroupRecord:
-        return GroupRecord(
-            GroupMetadataKey(group=self.group_id),
-            GroupMetadataValue(
+    def record(self, assignments: dict[str, bytes], now_ms: int) -> records.GroupRecord:
+        return records.GroupRecord(
+            records.GroupMetadataKey(group=self.group_id),
+            records.GroupMetadataValue(
                 protocol_type=self.protocol_type or "",
                 generation=self.generation,
                 protocol=self.protocol_name,
                 leader=self.leader,
                 current_state_timestamp=now_ms,
                 members=[
-                    MemberMetadata(
+                    records.MemberMetadata(
                         member_id=member.member_id,
                         group_instance_id=member.instance_id,
                         client_id=member.client_id,
@@ -291,18 +286,18 @@ class ClassicGroup:
             ),
         )
 
-    def empty_record(self, now_ms: int) -> GroupRecord:
+    def empty_record(self, now_ms: int) -> records.GroupRecord:
         """Return the record of the empty group, in a new generation, so that former members are refused."""
         return ClassicGroup(
             self.group_id, generation=self.generation + 1, protocol_type=self.protocol_type
         ).record({}, now_ms)
 
-    def tombstones(self) -> list[GroupRecord]:
-        return [GroupRecord(GroupMetadataKey(group=self.group_id), None)]
+    def tombstones(self) -> list[records.GroupRecord]:
+        return [records.GroupRecord(records.GroupMetadataKey(group=self.group_id), None)]
 
     def apply(self, key: Message, value: Message | None) -> None:
         """Replace the state by the record's; known members keep what a record does not contain."""
-        assert isinstance(value, GroupMetadataValue), key
+        assert isinstance(value, records.GroupMetadataValue), key
         self.protocol_type = value.protocol_type or None
         self.generation = value.generation
         self.protocol_name = value.protocol

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from headrace.coordinators.decision import Waiter
 from headrace.coordinators.errors import CoordinatorError
+from headrace.coordinators.group import errors
 from headrace.coordinators.group.classic import CONSUMER, ClassicGroup
 from headrace.coordinators.group.classic_protocol import ClassicGroupKind
 from headrace.coordinators.group.consumer import (
@@ -31,14 +32,6 @@ from headrace.coordinators.group.decision import (
     Synced,
     Timer,
     TimerKind,
-)
-from headrace.coordinators.group.errors import (
-    GroupError,
-    IllegalGeneration,
-    InconsistentProtocol,
-    MemberIdRequired,
-    RebalanceInProgress,
-    UnknownMember,
 )
 from headrace.coordinators.group.kinds import Group, GroupContext, Left
 from headrace.coordinators.group.migration import downgrade, read_subscription, write_assignment
@@ -68,7 +61,7 @@ class ConsumerGroupKind:
     def join(self, group: ConsumerGroup, join: Join, waiter: Waiter, decision: Decision) -> None:
         """Add or update a member. The reply is sent at once: no other member has to rejoin."""
         if join.protocol_type != CONSUMER or not group.supports_classic(join.protocols):
-            raise InconsistentProtocol(
+            raise errors.InconsistentProtocol(
                 f"the classic members of group {group.group_id!r} have no protocol of type {CONSUMER!r} "
                 f"in common with {[name for name, _ in join.protocols]}"
             )
@@ -121,25 +114,25 @@ class ConsumerGroupKind:
             new_id = self._context.new_member_id(join.instance_id)
             return self._machine.replace_static_member(update, holder, new_id)
         if join.instance_id is not None and join.member_id:
-            raise UnknownMember(f"group {group.group_id!r} has no static member {join.instance_id!r}")
+            raise errors.UnknownMember(f"group {group.group_id!r} has no static member {join.instance_id!r}")
         if join.member_id in group.members:
             return group.members[join.member_id]
         new_id = join.member_id or self._context.new_member_id(join.instance_id or join.client.client_id)
         member = self._machine.new_member(group, new_id)
         if not join.member_id and join.instance_id is None and join.requires_known_member_id:
-            raise MemberIdRequired(new_id)
+            raise errors.MemberIdRequired(new_id)
         return member
 
     def sync(self, group: ConsumerGroup, sync: Sync, waiter: Waiter, decision: Decision) -> None:
         member, classic = self._check(group, sync.member_id, sync.instance_id, sync.generation)
         protocol, metadata = classic.protocols[0]
         if sync.protocol_type not in {None, CONSUMER} or sync.protocol_name not in {None, protocol}:
-            raise InconsistentProtocol(
+            raise errors.InconsistentProtocol(
                 f"member {member.member_id} joined with protocol {protocol!r}, not {sync.protocol_name!r}"
             )
         if group.classic_epoch() > member.epoch and member.state is not MemberState.UNREVOKED:
             self._schedule_rejoin_timeout(group, member, decision.now_ms)
-            raise RebalanceInProgress(
+            raise errors.RebalanceInProgress(
                 f"member {member.member_id} is at epoch {member.epoch}, "
                 f"group {group.group_id!r} is at {group.epoch}: rejoin"
             )
@@ -158,7 +151,7 @@ class ConsumerGroupKind:
         behind = member.epoch < group.classic_epoch()
         if behind or member.state is MemberState.UNREVOKED or can_have_more:
             self._schedule_rejoin_timeout(group, member, now_ms)
-            raise RebalanceInProgress(f"member {member_id} of group {group.group_id!r} has to rejoin")
+            raise errors.RebalanceInProgress(f"member {member_id} of group {group.group_id!r} has to rejoin")
 
     def leave(self, group: ConsumerGroup, leaving: Sequence[Leaving], decision: Decision) -> Left:
         results: Left = []
@@ -167,7 +160,7 @@ class ConsumerGroupKind:
             member_id = member.member_id or group.instances.get(member.instance_id or "", "")
             try:
                 _classic_metadata(group.member(member_id, member.instance_id))
-            except GroupError as error:
+            except errors.GroupError as error:
                 results.append(error)
             else:
                 results.append(None)
@@ -182,7 +175,7 @@ class ConsumerGroupKind:
         member = group.member(member_id, instance_id)
         classic = _classic_metadata(member)
         if member.epoch != generation:
-            raise IllegalGeneration(
+            raise errors.IllegalGeneration(
                 f"member {member_id} is at epoch {member.epoch}, the request names {generation}"
             )
         return member, classic
@@ -245,5 +238,5 @@ class ConsumerGroupKind:
 
 def _classic_metadata(member: ConsumerMember) -> ClassicMetadata:
     if member.classic is None:
-        raise UnknownMember(f"member {member.member_id} does not use the classic protocol")
+        raise errors.UnknownMember(f"member {member.member_id} does not use the classic protocol")
     return member.classic

@@ -50,8 +50,6 @@ class ClassicGroupKind:
         self._deadlines = context.deadlines
         self._remaining_delay_ms: dict[str, int] = {}  # how far a group's initial delay may still be extended
 
-    # -- join ----------------------------------------------------------------------------------
-
     def join(self, group: ClassicGroup, join: Join, waiter: Waiter, decision: Decision) -> None:
         """Let a member join the next generation; the reply is sent when that generation begins."""
         if not self._has_room(group, join.member_id):
@@ -180,8 +178,6 @@ class ClassicGroupKind:
         else:
             self.rebalance(group, decision)
 
-    # -- rebalance -----------------------------------------------------------------------------
-
     def rebalance(self, group: ClassicGroup, decision: Decision) -> None:
         """Begin a rebalance, or continue the one in progress."""
         if group.state is ClassicState.PREPARING:
@@ -274,8 +270,6 @@ class ClassicGroupKind:
             members=members,
         )
 
-    # -- sync ----------------------------------------------------------------------------------
-
     def sync(self, group: ClassicGroup, sync: Sync, waiter: Waiter, decision: Decision) -> None:
         """Reply with the member's assignment once the leader's SyncGroup is committed."""
         member = group.check_member(sync.member_id, sync.instance_id)
@@ -332,8 +326,6 @@ class ClassicGroupKind:
                 member.syncing = None
                 self._restart_session(group, member, decision.now_ms)
 
-    # -- heartbeats and deadlines --------------------------------------------------------------
-
     def heartbeat(
         self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int, now_ms: int
     ) -> None:
@@ -380,8 +372,6 @@ class ClassicGroupKind:
         self._remove_member(group, member_id)
         self._rebalance_after_removal(group, decision)
 
-    # -- leaving -------------------------------------------------------------------------------
-
     def leave(self, group: ClassicGroup, leaving: Sequence[Leaving], decision: Decision) -> Left:
         results: Left = []
         for member in leaving:
@@ -416,8 +406,6 @@ class ClassicGroupKind:
             self._prepare_rebalance(group, decision)
         elif group.state is ClassicState.PREPARING:
             self._complete_if_all_joined(group, decision)
-
-    # -- common --------------------------------------------------------------------------------
 
     def start(self, group: ClassicGroup, now_ms: int) -> None:
         for member in group.members.values():

@@ -144,8 +144,6 @@ class ConsumerGroup:
             owners=dict(self.owners),
         )
 
-    # -- queries -------------------------------------------------------------------------------
-
     @property
     def is_empty(self) -> bool:
         return not self.members
@@ -253,8 +251,6 @@ class ConsumerGroup:
     def offset_expiration_base_ms(self, committed_ms: int) -> int | None:
         return committed_ms
 
-    # -- records -------------------------------------------------------------------------------
-
     def tombstones(self) -> list[GroupRecord]:
         keys: list[Message] = [
             *(
@@ -349,9 +345,6 @@ class ConsumerGroup:
         for owned in member.owns():
             if self.owners.get(owned) == member.member_id:
                 del self.owners[owned]
-
-
-# -- constructors of records -------------------------------------------------------------------
 
 
 def initial_group_records(group_id: str) -> list[GroupRecord]:

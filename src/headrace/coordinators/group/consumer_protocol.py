@@ -8,28 +8,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from headrace.coordinators.group import consumer, errors
 from headrace.coordinators.group.assignors import ASSIGNORS, Assignment, AssignorMember
-from headrace.coordinators.group.consumer import (
-    LEAVE_GROUP_STATIC_MEMBER_EPOCH,
-    ConsumerGroup,
-    ConsumerMember,
-    MemberState,
-    current_record,
-    epoch_record,
-    expression_record,
-    member_record,
-    member_tombstones,
-    target_epoch_record,
-    target_record,
-)
 from headrace.coordinators.group.decision import Client, Decision, Timer, TimerKind
-from headrace.coordinators.group.errors import (
-    FencedMemberEpoch,
-    GroupIsFull,
-    InvalidGroupRequest,
-    UnreleasedInstance,
-    UnsupportedAssignor,
-)
 from headrace.coordinators.group.kinds import GroupContext
 from headrace.coordinators.group.limits import ConsumerTimeouts
 from headrace.coordinators.group.reconcile import Owned, reconcile
@@ -65,7 +46,7 @@ class Heartbeat(NamedTuple):
             and self.owned is not None
         )
 
-    def apply_to(self, member: ConsumerMember) -> ConsumerMember:
+    def apply_to(self, member: consumer.ConsumerMember) -> consumer.ConsumerMember:
         """Return `member` with the fields of this request; the same object if nothing has changed."""
         changes: dict[str, Any] = {
             name: value
@@ -103,7 +84,7 @@ class HeartbeatResult(NamedTuple):
 class GroupUpdate:
     """The records of a decision so far, and a copy of the group to which they are applied."""
 
-    def __init__(self, group: ConsumerGroup, decision: Decision) -> None:
+    def __init__(self, group: consumer.ConsumerGroup, decision: Decision) -> None:
         self.group = group
         self.decision = decision
         self._original = group
@@ -130,28 +111,34 @@ class ConsumerProtocolMachine:
     def check(self, beat: Heartbeat) -> None:
         """Raise if the request is invalid for any group."""
         _refuse_blank(group_id=beat.group_id, instance_id=beat.instance_id, rack_id=beat.rack_id)
-        if beat.epoch < LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-            raise InvalidGroupRequest(f"{beat.epoch} is not a member epoch")
+        if beat.epoch < consumer.LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+            raise errors.InvalidGroupRequest(f"{beat.epoch} is not a member epoch")
         if beat.epoch:
             _refuse_blank(member_id=beat.member_id)
-        if beat.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH and beat.instance_id is None:
-            raise InvalidGroupRequest(
+        if beat.epoch == consumer.LEAVE_GROUP_STATIC_MEMBER_EPOCH and beat.instance_id is None:
+            raise errors.InvalidGroupRequest(
                 f"member epoch {beat.epoch} is for static members, but the request has no instance id"
             )
         if beat.epoch == 0:
             if beat.rebalance_timeout_ms == -1:
-                raise InvalidGroupRequest("a joining member must set its rebalance timeout")
+                raise errors.InvalidGroupRequest("a joining member must set its rebalance timeout")
             if beat.owned is None or beat.owned:
-                raise InvalidGroupRequest("a joining member must send an empty list of owned partitions")
+                raise errors.InvalidGroupRequest(
+                    "a joining member must send an empty list of owned partitions"
+                )
             if beat.topics is None and beat.expression is None:
-                raise InvalidGroupRequest("a joining member must set its subscribed topics or expression")
+                raise errors.InvalidGroupRequest(
+                    "a joining member must set its subscribed topics or expression"
+                )
         assignors = self._context.limits.consumer_assignors
         if beat.assignor is not None and beat.assignor not in assignors:
-            raise UnsupportedAssignor(f"assignor {beat.assignor!r} is none of {', '.join(assignors)}")
+            raise errors.UnsupportedAssignor(f"assignor {beat.assignor!r} is none of {', '.join(assignors)}")
         if beat.expression:
             compile_expression(beat.expression)
 
-    def heartbeat(self, group: ConsumerGroup, beat: Heartbeat, decision: Decision) -> HeartbeatResult:
+    def heartbeat(
+        self, group: consumer.ConsumerGroup, beat: Heartbeat, decision: Decision
+    ) -> HeartbeatResult:
         """Update the member from the request and reconcile it by one step."""
         update = GroupUpdate(group, decision)
         member = self._find_member(update, beat)
@@ -172,7 +159,7 @@ class ConsumerProtocolMachine:
             updated.member_id, updated.epoch, interval_ms, updated.assigned if changed else None
         )
 
-    def _find_member(self, update: GroupUpdate, beat: Heartbeat) -> ConsumerMember:
+    def _find_member(self, update: GroupUpdate, beat: Heartbeat) -> consumer.ConsumerMember:
         """Return the member that sent the heartbeat, in its current state; a new one if it joins."""
         group, joins = update.group, beat.epoch == 0
         member_id = beat.member_id or self._context.new_id()
@@ -187,33 +174,33 @@ class ConsumerProtocolMachine:
         if holder_id is None:
             return self.new_member(group, member_id)
         holder = group.members[holder_id]
-        has_left = holder.classic is not None or holder.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH
+        has_left = holder.classic is not None or holder.epoch == consumer.LEAVE_GROUP_STATIC_MEMBER_EPOCH
         if not has_left and holder_id == member_id:
             return holder  # the member repeats a join whose response was lost
         if not has_left:
-            raise UnreleasedInstance(
+            raise errors.UnreleasedInstance(
                 f"instance id {beat.instance_id!r} belongs to member {holder_id}, which has not left"
             )
         return self.replace_static_member(update, holder, member_id)
 
-    def new_member(self, group: ConsumerGroup, member_id: str) -> ConsumerMember:
+    def new_member(self, group: consumer.ConsumerGroup, member_id: str) -> consumer.ConsumerMember:
         """Return a new member; raise GroupIsFull if the group has no room for it."""
         if len(group.members) >= self._context.limits.consumer_max_size:
-            raise GroupIsFull(f"group {group.group_id!r} already has {len(group.members)} members")
-        return ConsumerMember(member_id=member_id)
+            raise errors.GroupIsFull(f"group {group.group_id!r} already has {len(group.members)} members")
+        return consumer.ConsumerMember(member_id=member_id)
 
     def replace_static_member(
-        self, update: GroupUpdate, holder: ConsumerMember, member_id: str
-    ) -> ConsumerMember:
+        self, update: GroupUpdate, holder: consumer.ConsumerMember, member_id: str
+    ) -> consumer.ConsumerMember:
         """Replace `holder` by a member with the id `member_id` and the same assignments; return it."""
         group_id = update.group.group_id
         target = update.group.target.get(holder.member_id, {})
         successor = replace(holder, member_id=member_id, epoch=0, previous_epoch=0)
         update.write(
-            *member_tombstones(group_id, holder.member_id),
-            member_record(group_id, successor),
-            target_record(group_id, member_id, target),
-            current_record(group_id, successor),
+            *consumer.member_tombstones(group_id, holder.member_id),
+            consumer.member_record(group_id, successor),
+            consumer.target_record(group_id, member_id, target),
+            consumer.current_record(group_id, successor),
         )
         self.cancel_timers(group_id, holder.member_id)
         return successor
@@ -221,17 +208,17 @@ class ConsumerProtocolMachine:
     def advance(
         self,
         update: GroupUpdate,
-        member: ConsumerMember,
-        described: ConsumerMember,
+        member: consumer.ConsumerMember,
+        described: consumer.ConsumerMember,
         owned: Owned | None,
         *,
         client: Client,
-    ) -> ConsumerMember:
+    ) -> consumer.ConsumerMember:
         """Update `member` to `described`, then the target, then reconcile the member; return the result."""
         group_id, topics = update.group.group_id, self._context.topics
         bump = False
         if described != member or described.member_id not in update.group.members:
-            update.write(member_record(group_id, described))
+            update.write(consumer.member_record(group_id, described))
             bump = (described.topics, described.expression) != (member.topics, member.expression)
         self._refresh(update, client, bump=bump)
         group = update.group
@@ -244,7 +231,7 @@ class ConsumerProtocolMachine:
             subscribed=topics.ids(group.topics_of(described)) if bump else None,
         )
         if updated != group.members.get(described.member_id):
-            update.write(current_record(group_id, updated))
+            update.write(consumer.current_record(group_id, updated))
         return updated
 
     def _refresh(self, update: GroupUpdate, client: Client, *, bump: bool) -> None:
@@ -258,7 +245,7 @@ class ConsumerProtocolMachine:
             group = update.group
             digest = topics.digest(group.subscribed())
             if bump or digest != group.metadata_hash:
-                update.write(epoch_record(group.group_id, group.epoch + 1, digest))
+                update.write(consumer.epoch_record(group.group_id, group.epoch + 1, digest))
             update.mark_topics_seen(topics)
         if update.group.epoch > update.group.target_epoch:
             self._assign(update)
@@ -277,9 +264,9 @@ class ConsumerProtocolMachine:
             names = frozenset(filter(client.may_describe, topics.matching(expression)))
             if update.group.resolved.get(expression) != names:
                 now_ms = update.decision.now_ms
-                update.write(expression_record(group_id, expression, names, topics.version, now_ms))
+                update.write(consumer.expression_record(group_id, expression, names, topics.version, now_ms))
         for expression in sorted(update.group.resolved.keys() - subscribed):
-            update.write(expression_record(group_id, expression, None, 0, 0))
+            update.write(consumer.expression_record(group_id, expression, None, 0, 0))
 
     def _assign(self, update: GroupUpdate) -> None:
         group, topics = update.group, self._context.topics
@@ -296,26 +283,26 @@ class ConsumerProtocolMachine:
         assignor = ASSIGNORS[group.preferred_assignor() or self._context.limits.consumer_assignors[0]]
         for member_id, assignment in assignor(members, partitions).items():
             if group.target.get(member_id) != assignment:
-                update.write(target_record(group.group_id, member_id, assignment))
-        update.write(target_epoch_record(group.group_id, update.group.epoch))
+                update.write(consumer.target_record(group.group_id, member_id, assignment))
+        update.write(consumer.target_epoch_record(group.group_id, update.group.epoch))
 
     def leave_as_static_member(
-        self, group: ConsumerGroup, member: ConsumerMember, decision: Decision
+        self, group: consumer.ConsumerGroup, member: consumer.ConsumerMember, decision: Decision
     ) -> None:
         """Mark a static member as temporarily absent; it keeps its partitions until its session times out."""
-        away = replace(member, epoch=LEAVE_GROUP_STATIC_MEMBER_EPOCH, revoking={})
-        decision.records.append(current_record(group.group_id, away))
+        away = replace(member, epoch=consumer.LEAVE_GROUP_STATIC_MEMBER_EPOCH, revoking={})
+        decision.records.append(consumer.current_record(group.group_id, away))
         self._deadlines.clear(Timer(TimerKind.REVOCATION, group.group_id, member.member_id))
 
-    def remove(self, group: ConsumerGroup, member_ids: Collection[str], decision: Decision) -> None:
+    def remove(self, group: consumer.ConsumerGroup, member_ids: Collection[str], decision: Decision) -> None:
         """Remove members and increment the group epoch; the next heartbeat computes a new target."""
         update = GroupUpdate(group, decision)
         for member_id in member_ids:
-            update.write(*member_tombstones(group.group_id, member_id))
+            update.write(*consumer.member_tombstones(group.group_id, member_id))
             self.cancel_timers(group.group_id, member_id)
-        update.write(epoch_record(group.group_id, group.epoch + 1, group.metadata_hash))
+        update.write(consumer.epoch_record(group.group_id, group.epoch + 1, group.metadata_hash))
 
-    def restart_session(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
+    def restart_session(self, group_id: str, member: consumer.ConsumerMember, now_ms: int) -> None:
         own = self._context.timeouts.get(group_id, _DEFAULT_TIMEOUTS)
         session_ms = own.session_timeout_ms or self._context.limits.consumer_session_timeout_ms
         if member.classic is not None:
@@ -323,15 +310,15 @@ class ConsumerProtocolMachine:
         self._deadlines.set(Timer(TimerKind.SESSION, group_id, member.member_id), now_ms + session_ms)
 
     def _schedule_revocation_timeout(
-        self, group_id: str, member: ConsumerMember, now_ms: int, *, reset: bool = False
+        self, group_id: str, member: consumer.ConsumerMember, now_ms: int, *, reset: bool = False
     ) -> None:
         timer = Timer(TimerKind.REVOCATION, group_id, member.member_id)
-        if member.state is not MemberState.UNREVOKED:
+        if member.state is not consumer.MemberState.UNREVOKED:
             self._deadlines.clear(timer)
         elif reset or timer not in self._deadlines:
             self._deadlines.set(timer, now_ms + max(member.rebalance_timeout_ms, 0))
 
-    def start(self, group: ConsumerGroup, now_ms: int) -> None:
+    def start(self, group: consumer.ConsumerGroup, now_ms: int) -> None:
         """Start a session timeout for every member of a group that was just loaded or upgraded."""
         for member in group.members.values():
             if member.classic is None:
@@ -343,7 +330,7 @@ class ConsumerProtocolMachine:
             self._deadlines.clear(Timer(kind, group_id, member_id))
 
 
-def _check_epoch(member: ConsumerMember, beat: Heartbeat) -> None:
+def _check_epoch(member: consumer.ConsumerMember, beat: Heartbeat) -> None:
     """Raise unless the request names the member's epoch, or the previous one after a lost response."""
     if beat.epoch == member.epoch:
         return
@@ -356,7 +343,7 @@ def _check_epoch(member: ConsumerMember, beat: Heartbeat) -> None:
             for topic_id, partitions in beat.owned.items()
         )
     ):
-        raise FencedMemberEpoch(
+        raise errors.FencedMemberEpoch(
             f"member {member.member_id} is at epoch {member.epoch}, the request names {beat.epoch}: "
             "the member must give up its partitions and rejoin"
         )
@@ -365,4 +352,4 @@ def _check_epoch(member: ConsumerMember, beat: Heartbeat) -> None:
 def _refuse_blank(**values: str | None) -> None:
     for name, value in values.items():
         if value is not None and not value.strip():
-            raise InvalidGroupRequest(f"{name} cannot be empty")
+            raise errors.InvalidGroupRequest(f"{name} cannot be empty")

@@ -19,29 +19,12 @@ from typing import Any
 
 from headrace.coordinators.decision import Producer, Waiter
 from headrace.coordinators.errors import NotCoordinator
+from headrace.coordinators.group import consumer, errors
 from headrace.coordinators.group.classic import ClassicGroup
 from headrace.coordinators.group.classic_members import ConsumerGroupKind
 from headrace.coordinators.group.classic_protocol import ClassicGroupKind
-from headrace.coordinators.group.consumer import (
-    LEAVE_GROUP_MEMBER_EPOCH,
-    LEAVE_GROUP_STATIC_MEMBER_EPOCH,
-    ConsumerGroup,
-    initial_group_records,
-)
 from headrace.coordinators.group.consumer_protocol import ConsumerProtocolMachine, Heartbeat, HeartbeatResult
 from headrace.coordinators.group.decision import Decision, Join, Leaving, Sync
-from headrace.coordinators.group.errors import (
-    GroupError,
-    GroupIdNotFound,
-    GroupNotEmpty,
-    IllegalGeneration,
-    InconsistentProtocol,
-    InvalidGroupId,
-    InvalidSessionTimeout,
-    RebalanceInProgress,
-    StaleMemberEpoch,
-    UnknownMember,
-)
 from headrace.coordinators.group.kinds import Group, GroupContext, GroupKind
 from headrace.coordinators.group.limits import ConsumerTimeouts, GroupLimits
 from headrace.coordinators.group.migration import upgrade
@@ -106,7 +89,7 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         _check_group_id(join.group_id)
         limits = self._context.limits
         if not limits.min_session_timeout_ms <= join.session_timeout_ms <= limits.max_session_timeout_ms:
-            raise InvalidSessionTimeout(
+            raise errors.InvalidSessionTimeout(
                 f"session timeout {join.session_timeout_ms} ms is not between "
                 f"{limits.min_session_timeout_ms} and {limits.max_session_timeout_ms} ms"
             )
@@ -114,14 +97,14 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         group = self.groups.get(join.group_id)
         if group is not None and group.is_empty and not isinstance(group, ClassicGroup):
             if join.member_id:
-                raise UnknownMember(f"group {join.group_id!r} has no member {join.member_id!r}")
+                raise errors.UnknownMember(f"group {join.group_id!r} has no member {join.member_id!r}")
             decision.records.extend(group.tombstones())
             group = None
         if group is None:
             if join.member_id:
-                raise UnknownMember(f"group {join.group_id!r} does not exist")
+                raise errors.UnknownMember(f"group {join.group_id!r} does not exist")
             if not join.protocol_type or not join.protocols:
-                raise InconsistentProtocol(
+                raise errors.InconsistentProtocol(
                     f"the first member of group {join.group_id!r} names no protocol type or no protocols"
                 )
             group = self.groups[join.group_id] = ClassicGroup(join.group_id)
@@ -132,7 +115,7 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         """SyncGroup: the reply is sent when the leader's assignment is committed."""
         _check_group_id(sync.group_id)
         decision = Decision(now_ms)
-        group = self._group(sync.group_id, UnknownMember)
+        group = self._group(sync.group_id, errors.UnknownMember)
         self._kinds[group.type_name].sync(group, sync, waiter, decision)
         return decision
 
@@ -141,7 +124,7 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
     ) -> None:
         """Heartbeat: raise RebalanceInProgress if the member has to rejoin. No record is written."""
         _check_group_id(group_id)
-        group = self._group(group_id, UnknownMember)
+        group = self._group(group_id, errors.UnknownMember)
         self._kinds[group.type_name].heartbeat(group, member_id, instance_id, generation, now_ms)
 
     def leave(self, group_id: str, leaving: Sequence[Leaving], now_ms: int) -> Decision:
@@ -150,7 +133,7 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         decision = Decision(now_ms)
         group = self.groups.get(group_id)
         if group is None:
-            decision.answer = [UnknownMember(f"group {group_id!r} does not exist") for _ in leaving]
+            decision.answer = [errors.UnknownMember(f"group {group_id!r} does not exist") for _ in leaving]
         else:
             decision.answer = self._kinds[group.type_name].leave(group, leaving, decision)
         return decision
@@ -162,13 +145,13 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         group = self.groups.get(beat.group_id)
         if beat.epoch == 0 and (group is None or isinstance(group, ClassicGroup)):
             decision.answer = self._begin_consumer_group(group, beat, decision)
-        elif not isinstance(group, ConsumerGroup):
-            raise GroupIdNotFound(f"consumer group {beat.group_id!r} does not exist")
-        elif beat.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        elif not isinstance(group, consumer.ConsumerGroup):
+            raise errors.GroupIdNotFound(f"consumer group {beat.group_id!r} does not exist")
+        elif beat.epoch == consumer.LEAVE_GROUP_STATIC_MEMBER_EPOCH:
             member = group.member(beat.member_id, beat.instance_id)
             self._consumer.leave_as_static_member(group, member, decision)
             decision.answer = HeartbeatResult(member.member_id, beat.epoch, 0)
-        elif beat.epoch == LEAVE_GROUP_MEMBER_EPOCH:
+        elif beat.epoch == consumer.LEAVE_GROUP_MEMBER_EPOCH:
             member = group.member(beat.member_id, beat.instance_id)
             self._consumer_kind.fence(group, member.member_id, decision)
             decision.answer = HeartbeatResult(member.member_id, beat.epoch, 0)
@@ -180,9 +163,9 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         self, classic: ClassicGroup | None, beat: Heartbeat, decision: Decision
     ) -> HeartbeatResult:
         """Create a consumer group for its first member, or upgrade the classic group of that name."""
-        group, limits = ConsumerGroup(beat.group_id), self._context.limits
+        group, limits = consumer.ConsumerGroup(beat.group_id), self._context.limits
         if classic is None or not classic.members:
-            beginning = initial_group_records(beat.group_id)
+            beginning = consumer.initial_group_records(beat.group_id)
         elif (
             limits.may_upgrade
             and classic.uses_consumer_protocol
@@ -190,7 +173,7 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         ):
             beginning = upgrade(classic, self.topics)
         else:
-            raise GroupIdNotFound(
+            raise errors.GroupIdNotFound(
                 f"group {beat.group_id!r} is a classic group with members and cannot be upgraded "
                 "(group.consumer.migration.policy, protocol type or group.consumer.max.size)"
             )
@@ -201,7 +184,7 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
             group.apply(record.key, record.value)
         answer = self._consumer.heartbeat(group, beat, decision)
         if classic is not None:
-            upgraded = RebalanceInProgress(
+            upgraded = errors.RebalanceInProgress(
                 f"group {beat.group_id!r} was upgraded to a consumer group: rejoin"
             )
             self._classic_kind.stop(classic, upgraded, decision)
@@ -213,7 +196,11 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         group = self.groups.get(commit.group_id)
         if group is None:
             if commit.generation >= 0:
-                kind = GroupIdNotFound if commit.version >= _GROUP_ID_NOT_FOUND_SINCE else IllegalGeneration
+                kind = (
+                    errors.GroupIdNotFound
+                    if commit.version >= _GROUP_ID_NOT_FOUND_SINCE
+                    else errors.IllegalGeneration
+                )
                 raise kind(f"group {commit.group_id!r} does not exist")
         else:
             group.check_commit(commit)
@@ -226,9 +213,9 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         try:
             if commit.group_id in self.groups or commit.generation >= 0:
                 self._group(commit.group_id).check_transactional_commit(commit)
-        except (GroupIdNotFound, StaleMemberEpoch) as error:
+        except (errors.GroupIdNotFound, errors.StaleMemberEpoch) as error:
             if commit.version < _TXN_EPOCH_ERRORS_SINCE:
-                raise IllegalGeneration(str(error)) from error
+                raise errors.IllegalGeneration(str(error)) from error
             raise
         return Decision(now_ms, records=_offset_records(commit), producer=producer)
 
@@ -256,11 +243,11 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         """DeleteGroups: delete an empty group and its offsets."""
         group = self._group(group_id)
         if not group.is_empty:
-            raise GroupNotEmpty(f"group {group_id!r} has {len(group.members)} members")
+            raise errors.GroupNotEmpty(f"group {group_id!r} has {len(group.members)} members")
         offsets = [*self.offsets.tombstones(group_id), *self.pending_offsets.tombstones(group_id)]
         return Decision(now_ms, records=[*offsets, *group.tombstones()])
 
-    def _group(self, group_id: str, refusal: type[GroupError] = GroupIdNotFound) -> Group:
+    def _group(self, group_id: str, refusal: type[errors.GroupError] = errors.GroupIdNotFound) -> Group:
         group = self.groups.get(group_id)
         if group is None:
             raise refusal(f"group {group_id!r} does not exist")
@@ -367,4 +354,4 @@ def _offset_records(commit: Commit) -> list[GroupRecord]:
 
 def _check_group_id(group_id: str) -> None:
     if not group_id:
-        raise InvalidGroupId("the group id is empty")
+        raise errors.InvalidGroupId("the group id is empty")

@@ -2,28 +2,13 @@
 
 from collections.abc import Sequence
 
+from headrace.coordinators.group import consumer
 from headrace.coordinators.group.assignors import Assignment
 from headrace.coordinators.group.classic import CONSUMER, ClassicGroup, ClassicMember, ClassicState
-from headrace.coordinators.group.consumer import (
-    ClassicMetadata,
-    ConsumerGroup,
-    ConsumerMember,
-    current_record,
-    epoch_record,
-    member_record,
-    target_epoch_record,
-    target_record,
-)
 from headrace.coordinators.group.errors import GroupIdNotFound, InconsistentProtocol
 from headrace.coordinators.group.records import GroupRecord
 from headrace.coordinators.topics import Topics
-from headrace.protocol.consumer_protocol import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-    decode_assignment,
-    decode_subscription,
-    encode_assignment,
-)
+from headrace.protocol import consumer_protocol
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.schema.consumer_protocol_assignment import TopicPartition
 
@@ -45,15 +30,17 @@ def upgrade(group: ClassicGroup, topics: Topics) -> list[GroupRecord]:
     }
     assigned = {owned for member in members for owned in member.owns()}
     return [
-        *(member_record(group_id, member) for member in members),
-        epoch_record(group_id, epoch, topics.digest(subscribed) if partitions <= assigned else 0),
-        *(target_record(group_id, member.member_id, member.assigned) for member in members),
-        target_epoch_record(group_id, epoch),
-        *(current_record(group_id, member) for member in members),
+        *(consumer.member_record(group_id, member) for member in members),
+        consumer.epoch_record(group_id, epoch, topics.digest(subscribed) if partitions <= assigned else 0),
+        *(consumer.target_record(group_id, member.member_id, member.assigned) for member in members),
+        consumer.target_epoch_record(group_id, epoch),
+        *(consumer.current_record(group_id, member) for member in members),
     ]
 
 
-def _upgraded(group: ClassicGroup, member: ClassicMember, topics: Topics, epoch: int) -> ConsumerMember:
+def _upgraded(
+    group: ClassicGroup, member: ClassicMember, topics: Topics, epoch: int
+) -> consumer.ConsumerMember:
     try:
         subscription = read_subscription(member.protocols)
         assigned = _read_assigned(member.assignment, topics)
@@ -61,7 +48,7 @@ def _upgraded(group: ClassicGroup, member: ClassicMember, topics: Topics, epoch:
         raise GroupIdNotFound(
             f"group {group.group_id!r} is a classic group and cannot be upgraded: {error}"
         ) from error
-    return ConsumerMember(
+    return consumer.ConsumerMember(
         member_id=member.member_id,
         instance_id=member.instance_id,
         rack_id=subscription.rack_id,
@@ -69,7 +56,7 @@ def _upgraded(group: ClassicGroup, member: ClassicMember, topics: Topics, epoch:
         client_host=member.client_host,
         topics=frozenset(subscription.topics),
         rebalance_timeout_ms=member.rebalance_timeout_ms,
-        classic=ClassicMetadata(member.session_timeout_ms, tuple(member.protocols)),
+        classic=consumer.ClassicMetadata(member.session_timeout_ms, tuple(member.protocols)),
         epoch=epoch,
         previous_epoch=epoch,
         assigned=assigned,
@@ -79,7 +66,7 @@ def _upgraded(group: ClassicGroup, member: ClassicMember, topics: Topics, epoch:
 def _read_assigned(assignment: bytes, topics: Topics) -> Assignment:
     if not assignment:
         return {}
-    message = decode_assignment(assignment)
+    message = consumer_protocol.decode_assignment(assignment)
     if message.user_data:
         raise InconsistentProtocol("the assignment has user data, which the upgrade would lose")
     return {
@@ -89,7 +76,7 @@ def _read_assigned(assignment: bytes, topics: Topics) -> Assignment:
     }
 
 
-def downgrade(group: ConsumerGroup, topics: Topics, now_ms: int) -> list[GroupRecord]:
+def downgrade(group: consumer.ConsumerGroup, topics: Topics, now_ms: int) -> list[GroupRecord]:
     """Return the records that downgrade a consumer group whose members all use the classic protocol.
 
     The classic group is stable, its generation is the group epoch, and its assignment is the target.
@@ -119,22 +106,24 @@ def downgrade(group: ConsumerGroup, topics: Topics, now_ms: int) -> list[GroupRe
     return [*group.tombstones(), classic.record(assignments, now_ms)]
 
 
-def read_subscription(protocols: Sequence[tuple[str, bytes]]) -> ConsumerProtocolSubscription:
+def read_subscription(
+    protocols: Sequence[tuple[str, bytes]],
+) -> consumer_protocol.ConsumerProtocolSubscription:
     """Return the member's subscription from its first protocol; all its protocols carry the same one."""
     try:
-        return decode_subscription(protocols[0][1])
+        return consumer_protocol.decode_subscription(protocols[0][1])
     except ProtocolError as error:
         raise InconsistentProtocol(f"the member's subscription cannot be decoded: {error}") from error
 
 
 def write_assignment(assigned: Assignment, topics: Topics, *, like: bytes) -> bytes:
     """Return the encoded assignment, in the version of the subscription `like`."""
-    newest = ConsumerProtocolAssignment.__codec__.versions[-1]
+    newest = consumer_protocol.ConsumerProtocolAssignment.__codec__.versions[-1]
     version = max(0, min(int.from_bytes(like[:2], "big", signed=True), newest))
     partitions = [
         TopicPartition(topic=topics.names[topic_id], partitions=sorted(numbers))
         for topic_id, numbers in sorted(assigned.items())
         if topic_id in topics.names
     ]
-    message = ConsumerProtocolAssignment(assigned_partitions=partitions, user_data=None)
-    return encode_assignment(message, version)
+    message = consumer_protocol.ConsumerProtocolAssignment(assigned_partitions=partitions, user_data=None)
+    return consumer_protocol.encode_assignment(message, version)

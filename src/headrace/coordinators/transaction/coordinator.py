@@ -15,18 +15,7 @@ from typing import NamedTuple
 from headrace.coordinators.deadlines import Deadlines
 from headrace.coordinators.decision import Decision, Producer
 from headrace.coordinators.machine import NO_PRODUCER, CoordinatorMachine
-from headrace.coordinators.transaction.errors import (
-    ConcurrentTransactions,
-    InvalidProducerIdMapping,
-    InvalidTransactionalId,
-    InvalidTransactionState,
-    InvalidTransactionTimeout,
-    KeepPreparedUnsupported,
-    ProducerFenced,
-    ProducerIdRequired,
-    TransactionalIdNotFound,
-    TwoPhaseCommitDisabled,
-)
+from headrace.coordinators.transaction import errors
 from headrace.coordinators.transaction.records import TransactionRecord, decode_record, encode_record
 from headrace.coordinators.transaction.state import (
     EPOCH_BUMP_VERSION,
@@ -83,15 +72,15 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
         The answer is the `Producer`. Raise ProducerIdRequired if `new_producer_id` is needed and missing.
         """
         if not request.transactional_id:
-            raise InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
+            raise errors.InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
         if request.two_phase_commit and not self.limits.two_phase_commit:
-            raise TwoPhaseCommitDisabled(
+            raise errors.TwoPhaseCommitDisabled(
                 "transaction.two.phase.commit.enable is false (TRANSACTIONAL_ID_AUTHORIZATION_FAILED)"
             )
         if request.keep_prepared:
-            raise KeepPreparedUnsupported("keepPreparedTxn is not supported (UNSUPPORTED_VERSION)")
+            raise errors.KeepPreparedUnsupported("keepPreparedTxn is not supported (UNSUPPORTED_VERSION)")
         if not request.two_phase_commit and not 0 < request.timeout_ms <= self.limits.max_timeout_ms:
-            raise InvalidTransactionTimeout(
+            raise errors.InvalidTransactionTimeout(
                 f"transaction timeout {request.timeout_ms} ms is not between 1 and "
                 f"transaction.max.timeout.ms={self.limits.max_timeout_ms} (INVALID_TRANSACTION_TIMEOUT)"
             )
@@ -114,7 +103,7 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
             raise _fenced(current, expected)
         if current.state is TransactionState.ONGOING:
             decision = self._prepare(current, now_ms, commit=False, new_producer_id=new_producer_id)
-            decision.answer = ConcurrentTransactions(
+            decision.answer = errors.ConcurrentTransactions(
                 f"{_shown(current)} is being aborted: retry (CONCURRENT_TRANSACTIONS)"
             )
             return decision
@@ -204,10 +193,10 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
 
     def describe(self, transactional_id: str) -> Transaction:
         if not transactional_id:
-            raise InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
+            raise errors.InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
         current = self.transactions.get(transactional_id)
         if current is None:
-            raise TransactionalIdNotFound(
+            raise errors.TransactionalIdNotFound(
                 f"transactional id {transactional_id[:_SHOWN_CHARS]!r} does not exist "
                 "(TRANSACTIONAL_ID_NOT_FOUND)"
             )
@@ -225,10 +214,10 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
         This is checked before the producer, which may have the producer id that it gets with completion.
         """
         if not transactional_id:
-            raise InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
+            raise errors.InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
         current = self.transactions.get(transactional_id)
         if current is None:
-            raise InvalidProducerIdMapping(
+            raise errors.InvalidProducerIdMapping(
                 f"transactional id {transactional_id[:_SHOWN_CHARS]!r} has no producer id "
                 "(INVALID_PRODUCER_ID_MAPPING)"
             )
@@ -308,7 +297,7 @@ def _decision(next_: Transaction, now_ms: int, answer: object = None) -> Transac
 
 def _required(new_producer_id: int | None) -> int:
     if new_producer_id is None:
-        raise ProducerIdRequired("a new producer id is needed")
+        raise errors.ProducerIdRequired("a new producer id is needed")
     return new_producer_id
 
 
@@ -342,7 +331,7 @@ def _outcome(state: TransactionState) -> bool | None:
 
 def _check_not_prepared(current: Transaction) -> None:
     if current.state.is_prepared:
-        raise ConcurrentTransactions(
+        raise errors.ConcurrentTransactions(
             f"the markers of {_shown(current)} are being written: retry (CONCURRENT_TRANSACTIONS)"
         )
 
@@ -354,7 +343,7 @@ def _shown(current: Transaction) -> str:
 def _check_producer(current: Transaction, producer: Producer) -> None:
     """Raise unless `producer` has the producer id and the epoch of the transactional id."""
     if current.producer_id != producer.producer_id:
-        raise InvalidProducerIdMapping(
+        raise errors.InvalidProducerIdMapping(
             f"{_shown(current)} has producer id {current.producer_id}, not {producer.producer_id} "
             "(INVALID_PRODUCER_ID_MAPPING)"
         )
@@ -362,15 +351,15 @@ def _check_producer(current: Transaction, producer: Producer) -> None:
         raise _fenced(current, producer)
 
 
-def _fenced(current: Transaction, got: Producer) -> ProducerFenced:
-    return ProducerFenced(
+def _fenced(current: Transaction, got: Producer) -> errors.ProducerFenced:
+    return errors.ProducerFenced(
         f"{_shown(current)}: producer {got.producer_id} with epoch {got.epoch} is fenced, current are "
         f"{current.producer_id} and {current.producer_epoch} (PRODUCER_FENCED)"
     )
 
 
-def _wrong_state(current: Transaction, commit: bool) -> InvalidTransactionState:
-    return InvalidTransactionState(
+def _wrong_state(current: Transaction, commit: bool) -> errors.InvalidTransactionState:
+    return errors.InvalidTransactionState(
         f"{_shown(current)} cannot be {'committed' if commit else 'aborted'}: its state is "
         f"{current.state.kafka_name} (INVALID_TXN_STATE)"
     )

@@ -14,17 +14,7 @@ from headrace.client.errors import NoSuchTopic
 from headrace.gateway.admin.brokers import ConfigsBody, check_changes
 from headrace.gateway.problems import answers, bad_request
 from headrace.gateway.reach import Reach, ReachDep
-from headrace.gateway.rest.bodies import (
-    INT32,
-    PARTITIONS,
-    SETTINGS,
-    Body,
-    Name,
-    Offset,
-    TopicName,
-    Value,
-    settings,
-)
+from headrace.gateway.rest import bodies
 from headrace.protocol.ids import TopicPartition
 
 router = APIRouter(tags=["topics"], responses=answers(400, 404, 503))
@@ -74,19 +64,21 @@ def topics(
     return [each for each in found if internal or not each.internal]
 
 
-class TopicBody(Body):
+class TopicBody(bodies.Body):
     """A topic to create. The brokers' defaults apply to what is left out."""
 
-    name: Name
-    partitions: Annotated[int | None, Field(strict=True, ge=1, le=PARTITIONS)] = None
+    name: bodies.Name
+    partitions: Annotated[int | None, Field(strict=True, ge=1, le=bodies.PARTITIONS)] = None
     replicas: Annotated[int | None, Field(strict=True, ge=1, le=1000)] = None
-    configs: Annotated[dict[Name, Value], Field(default_factory=dict, max_length=SETTINGS)]
+    configs: Annotated[
+        dict[bodies.Name, bodies.Value], Field(default_factory=dict, max_length=bodies.SETTINGS)
+    ]
 
 
 @router.post("/topics", status_code=201, responses=answers(409))
 def create_topic(body: TopicBody, reach: ReachDep) -> TopicAnswer:
     """Create a topic, and return it as `GET /topics/{name}` does."""
-    made = new_topic(reach, body.name, body.partitions, body.replicas, settings(body.configs))
+    made = new_topic(reach, body.name, body.partitions, body.replicas, bodies.settings(body.configs))
     return topic_answer(reach, made)
 
 
@@ -101,7 +93,7 @@ def new_topic(
 
 
 @router.get("/topics/{name}")
-def topic(name: TopicName, reach: ReachDep) -> TopicAnswer:
+def topic(name: bodies.TopicName, reach: ReachDep) -> TopicAnswer:
     """Return the topic's own settings, and leader, replicas, ISR, offsets and bytes of its partitions.
 
     `next_offset` is the offset that the partition's next record gets.
@@ -110,14 +102,14 @@ def topic(name: TopicName, reach: ReachDep) -> TopicAnswer:
 
 
 @router.delete("/topics/{name}", status_code=204)
-def delete_topic(name: TopicName, reach: ReachDep) -> Response:
+def delete_topic(name: bodies.TopicName, reach: ReachDep) -> Response:
     """Delete the topic and all its records."""
     reach.admin.delete_topic(name)
     return Response(status_code=204)
 
 
 @router.get("/topics/{name}/configs")
-def topic_configs(name: TopicName, reach: ReachDep) -> list[Config]:
+def topic_configs(name: bodies.TopicName, reach: ReachDep) -> list[Config]:
     """Return every setting with its value and source."""
     return reach.topics.configs(name)
 
@@ -125,37 +117,38 @@ def topic_configs(name: TopicName, reach: ReachDep) -> list[Config]:
 @router.patch("/topics/{name}")
 @router.patch("/topics/{name}/configs")
 @router.put("/topics/{name}/configs")
-def alter_topic_configs(name: TopicName, body: ConfigsBody, reach: ReachDep) -> list[Config]:
+def alter_topic_configs(name: bodies.TopicName, body: ConfigsBody, reach: ReachDep) -> list[Config]:
     """Change these settings, or none if one is invalid, and return all of them; others stay as they are."""
     check_changes(body.set, body.unset)
-    reach.admin.alter_topic_configs(name, sets=settings(body.set), unsets=body.unset)
+    reach.admin.alter_topic_configs(name, sets=bodies.settings(body.set), unsets=body.unset)
     return reach.topics.configs(name)
 
 
-class PartitionsBody(Body):
-    total: Annotated[int, Field(strict=True, ge=1, le=PARTITIONS)]
+class PartitionsBody(bodies.Body):
+    total: Annotated[int, Field(strict=True, ge=1, le=bodies.PARTITIONS)]
 
 
 @router.post("/topics/{name}/partitions")
-def add_partitions(name: TopicName, body: PartitionsBody, reach: ReachDep) -> TopicAnswer:
+def add_partitions(name: bodies.TopicName, body: PartitionsBody, reach: ReachDep) -> TopicAnswer:
     """Raise the number of partitions, which cannot be lowered again; keys then go to other partitions."""
     reach.admin.add_partitions(name, body.total)
     return topic_answer(reach, reach.topics.in_full(name))
 
 
-class RecordsBody(Body):
+class RecordsBody(bodies.Body):
     """The new log start offset of each partition; -1 is its end, so that no record is left."""
 
     before: Annotated[
         dict[
-            Annotated[int, Field(ge=0, le=INT32)], Offset | Annotated[int, Field(strict=True, ge=-1, le=-1)]
+            Annotated[int, Field(ge=0, le=bodies.INT32)],
+            bodies.Offset | Annotated[int, Field(strict=True, ge=-1, le=-1)],
         ],
-        Field(min_length=1, max_length=PARTITIONS),
+        Field(min_length=1, max_length=bodies.PARTITIONS),
     ]
 
 
 @router.delete("/topics/{name}/records")
-def delete_topic_records(name: TopicName, body: RecordsBody, reach: ReachDep) -> list[dict[str, int]]:
+def delete_topic_records(name: bodies.TopicName, body: RecordsBody, reach: ReachDep) -> list[dict[str, int]]:
     """Delete the records before an offset of each partition; disk space is freed segment by segment."""
     offsets = reach.topics.delete_records(name, body.before)
     return [{"partition": index, "start_offset": offset} for index, offset in sorted(offsets.items())]

@@ -6,41 +6,15 @@ from typing import Annotated, Any
 from fastapi import Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from headrace.gateway.registry.bodies import (
-    PRINTABLE,
-    Compatibility,
-    Normalize,
-    SchemaBody,
-    Subject,
-    VersionOf,
-    version_number,
-)
+from headrace.gateway.registry import bodies
 from headrace.gateway.registry.media import registry_router
 from headrace.gateway.registry.registry import RegistryDep, RightsDep, SchemaRegistry, resolved
 from headrace.gateway.registry.rights import SubjectRights
-from headrace.registry import names
-from headrace.registry.configuration import (
-    delete_config,
-    delete_mode,
-    parse_level,
-    parse_mode,
-    set_config,
-    set_mode,
-    settings_scope,
-)
+from headrace.registry import configuration, names, refusals
 from headrace.registry.formats import Level
 from headrace.registry.library import Comparison, Library
 from headrace.registry.record_json import config_document
 from headrace.registry.records import ConfigValue, Mode, SchemaValue
-from headrace.registry.refusals import (
-    Invalid,
-    NoConfig,
-    NoMode,
-    NoSuchSubject,
-    NoSuchVersion,
-    NotPermitted,
-    Refusal,
-)
 from headrace.registry.registration import compatible
 from headrace.registry.state import LATEST, RegistryState
 
@@ -60,23 +34,23 @@ Force = Annotated[bool, Query(description="Switch to IMPORT although there are s
 def check_against_version(
     registry: RegistryDep,
     rights: RightsDep,
-    subject: Subject,
-    version: VersionOf,
-    body: SchemaBody,
+    subject: bodies.Subject,
+    version: bodies.VersionOf,
+    body: bodies.SchemaBody,
     *,
     verbose: Verbose = False,
-    normalize: Normalize = False,
-) -> Compatibility:
+    normalize: bodies.Normalize = False,
+) -> bodies.Compatibility:
     """Return whether a schema is compatible with a version, by the subject's compatibility level."""
-    number = version_number(version)
+    number = bodies.version_number(version)
 
     def olds(state: RegistryState) -> list[SchemaValue]:
         try:
             return [state.version(resolved(state, subject), number)]
-        except NoSuchSubject:
+        except refusals.NoSuchSubject:
             if number == LATEST:
                 return []
-            raise NoSuchVersion(number) from None
+            raise refusals.NoSuchVersion(number) from None
 
     return _check(registry, rights, subject, body, olds, verbose=verbose, normalize=normalize)
 
@@ -85,12 +59,12 @@ def check_against_version(
 def check_against_all(
     registry: RegistryDep,
     rights: RightsDep,
-    subject: Subject,
-    body: SchemaBody,
+    subject: bodies.Subject,
+    body: bodies.SchemaBody,
     *,
     verbose: Verbose = False,
-    normalize: Normalize = False,
-) -> Compatibility:
+    normalize: bodies.Normalize = False,
+) -> bodies.Compatibility:
     """Return whether a schema could be registered, by the subject's compatibility level."""
 
     def olds(state: RegistryState) -> list[SchemaValue]:
@@ -103,12 +77,12 @@ def _check(
     registry: SchemaRegistry,
     rights: SubjectRights,
     subject: str,
-    body: SchemaBody,
+    body: bodies.SchemaBody,
     olds: Callable[[RegistryState], list[SchemaValue]],
     *,
     verbose: bool,
     normalize: bool,
-) -> Compatibility:
+) -> bodies.Compatibility:
     submitted = body.submitted()
     rights.check_references(submitted.schema.references, subject)
 
@@ -119,11 +93,11 @@ def _check(
     try:
         registry.understand(names.normal(subject), submitted.schema)
         messages = registry.ask(check)
-    except Invalid as error:
+    except refusals.Invalid as error:
         if not verbose:
             raise
         messages = [str(error)]
-    return Compatibility(is_compatible=not messages, messages=messages if verbose else None)
+    return bodies.Compatibility(is_compatible=not messages, messages=messages if verbose else None)
 
 
 class ConfigBody(BaseModel):
@@ -141,10 +115,14 @@ class ConfigBody(BaseModel):
         """Return the settings to change; raise NotPermitted for settings that have no effect here."""
         unknown = [name for name, value in (self.model_extra or {}).items() if value not in (None, False)]
         if unknown:
-            raise NotPermitted(f"{', '.join(sorted(unknown))}: such settings are not supported")
+            raise refusals.NotPermitted(f"{', '.join(sorted(unknown))}: such settings are not supported")
         level = self.compatibility if self.compatibility is not None else self.level
         changes = self.model_dump(include={"alias", "normalize", "group"}, exclude_unset=True, by_alias=True)
-        return changes if level is None else {**changes, "compatibilityLevel": str(parse_level(level))}
+        return (
+            changes
+            if level is None
+            else {**changes, "compatibilityLevel": str(configuration.parse_level(level))}
+        )
 
 
 class ModeBody(BaseModel):
@@ -157,7 +135,7 @@ class ModeAnswer(BaseModel):
     mode: Mode
 
 
-def _check_own(own: object, scope: str | None, refusal: type[Refusal]) -> None:
+def _check_own(own: object, scope: str | None, refusal: type[refusals.Refusal]) -> None:
     if own is None and scope is not None:
         raise refusal(scope)
 
@@ -174,7 +152,7 @@ def _add_config_routes(path: str, scope_of: Callable[..., Awaitable[str | None]]
 
         def find(state: RegistryState) -> ConfigValue:
             if not default_to_global:
-                _check_own(state.settings.config(scope), scope, NoConfig)
+                _check_own(state.settings.config(scope), scope, refusals.NoConfig)
             return state.settings.config_in_force(scope)
 
         return config_document(registry.read(find))
@@ -183,13 +161,13 @@ def _add_config_routes(path: str, scope_of: Callable[..., Awaitable[str | None]]
     def put_config(registry: RegistryDep, scope: ScopeDep, body: ConfigBody) -> dict[str, Any]:
         """Change the settings: the global ones are for all subjects without their own."""
         changes = body.changes()
-        made = registry.change(lambda state, _: set_config(state, scope, changes))
+        made = registry.change(lambda state, _: configuration.set_config(state, scope, changes))
         return config_document(made, level="compatibility")
 
     @router.delete(f"/config{path}")
     def remove_config(registry: RegistryDep, scope: ScopeDep) -> dict[str, Any]:
         """Delete the settings, and return them: the global ones apply, and globally the level BACKWARD."""
-        return config_document(registry.change(lambda state, _: delete_config(state, scope)))
+        return config_document(registry.change(lambda state, _: configuration.delete_config(state, scope)))
 
 
 def _add_mode_routes(path: str, scope_of: Callable[..., Awaitable[str | None]]) -> None:
@@ -204,7 +182,7 @@ def _add_mode_routes(path: str, scope_of: Callable[..., Awaitable[str | None]]) 
 
         def find(state: RegistryState) -> Mode:
             if not default_to_global:
-                _check_own(state.settings.mode(scope), scope, NoMode)
+                _check_own(state.settings.mode(scope), scope, refusals.NoMode)
             return state.settings.mode_in_force(scope)
 
         return ModeAnswer(mode=registry.read(find))
@@ -214,21 +192,23 @@ def _add_mode_routes(path: str, scope_of: Callable[..., Awaitable[str | None]]) 
         registry: RegistryDep, scope: ScopeDep, body: ModeBody, *, force: Force = False
     ) -> ModeAnswer:
         """Set the mode: the global one is for all subjects without their own."""
-        mode = parse_mode(body.mode)
-        return ModeAnswer(mode=registry.change(lambda state, _: set_mode(state, scope, mode, force=force)))
+        mode = configuration.parse_mode(body.mode)
+        return ModeAnswer(
+            mode=registry.change(lambda state, _: configuration.set_mode(state, scope, mode, force=force))
+        )
 
     @router.delete(f"/mode{path}")
     def remove_mode(registry: RegistryDep, scope: ScopeDep) -> ModeAnswer:
         """Delete the mode, and return it: the global one applies, and globally READWRITE."""
-        return ModeAnswer(mode=registry.change(lambda state, _: delete_mode(state, scope)))
+        return ModeAnswer(mode=registry.change(lambda state, _: configuration.delete_mode(state, scope)))
 
 
 async def _of_path(
     subject: Annotated[
-        str, Path(description="A subject, or a context: `:.billing:`", json_schema_extra={**PRINTABLE})
+        str, Path(description="A subject, or a context: `:.billing:`", json_schema_extra={**bodies.PRINTABLE})
     ],
 ) -> str | None:
-    return settings_scope(subject)
+    return configuration.settings_scope(subject)
 
 
 async def _of_all() -> None:

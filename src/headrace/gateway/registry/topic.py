@@ -4,26 +4,9 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.client.errors import (
-    ClientError,
-    NoSuchTopic,
-    Retriable,
-    TopicExists,
-    Unreachable,
-    error_name,
-    raise_for,
-)
+from headrace.client import errors
+from headrace.client.wire import requests
 from headrace.client.wire.connection import Address, NoAnswer
-from headrace.client.wire.requests import (
-    LATEST,
-    NO_LEADER,
-    addresses_by_id,
-    fetch_request,
-    leaders_of,
-    list_offsets_request,
-    listed_offsets,
-    produce_request,
-)
 from headrace.gateway.problems import Problem
 from headrace.gateway.reach import Reach
 from headrace.protocol.errors import ErrorCode
@@ -92,14 +75,16 @@ class SchemasTopic:
         topic = next((each for each in metadata.topics if each.name == self.name), None)
         if topic is None:
             return None
-        address = addresses_by_id(metadata).get(leaders_of(metadata).get(self._partition, NO_LEADER))
+        address = requests.addresses_by_id(metadata).get(
+            requests.leaders_of(metadata).get(self._partition, requests.NO_LEADER)
+        )
         if address is None:
-            raise Retriable(f"the topic {self.name} has no leader (LEADER_NOT_AVAILABLE)")
+            raise errors.Retriable(f"the topic {self.name} has no leader (LEADER_NOT_AVAILABLE)")
         self._partitions = len(topic.partitions)
         leader = Leader(topic.topic_id, address)
         # A new leader does not know the high watermark yet: its Fetch responses may end before
         # records that were already acknowledged (KIP-207). Then this raises Retriable.
-        self.offset(leader, LATEST)
+        self.offset(leader, requests.LATEST)
         if leader.topic_id != self._checked:
             self._check_settings(leader)
         self._leader = leader
@@ -119,7 +104,7 @@ class SchemasTopic:
             configs["min.insync.replicas"] = "2"
         try:
             self._create(replicas, configs | {COMPARE_AND_APPEND: "true"})
-        except ClientError as error:
+        except errors.ClientError as error:
             if error.error_code != ErrorCode.INVALID_CONFIG:
                 raise
             # Apache Kafka does not know the setting.
@@ -128,17 +113,17 @@ class SchemasTopic:
     def _create(self, replicas: int, configs: dict[str, str]) -> None:
         try:
             self._reach.admin.create_topic(self.name, partitions=1, replicas=replicas, configs=configs)
-        except TopicExists:
+        except errors.TopicExists:
             logger.info("another gateway has created the topic %s", self.name)
-        except NoSuchTopic:
+        except errors.NoSuchTopic:
             logger.info("the topic %s is created, but not every broker knows it yet", self.name)
 
     def _check_settings(self, leader: Leader) -> None:
         """Read the settings that matter to a writer, once for each topic id."""
         try:
             configs = {config.name: config.value for config in self._reach.topics.configs(self.name)}
-        except NoSuchTopic as error:
-            raise Retriable(str(error)) from error
+        except errors.NoSuchTopic as error:
+            raise errors.Retriable(str(error)) from error
         self._fault = None
         self._checked = leader.topic_id
         self.compares = configs.get(COMPARE_AND_APPEND) == "true"
@@ -164,13 +149,13 @@ class SchemasTopic:
 
         None if the log ends before `offset` (OFFSET_OUT_OF_RANGE): it is not the log that was read before.
         """
-        request = fetch_request(
+        request = requests.fetch_request(
             self._partition, offset, topic_id=leader.topic_id, max_bytes=FETCH_BYTES, max_wait_ms=wait_ms
         )
         response = self._reach.brokers.at(leader.address, request)
         self._check(response.error_code)
         if not response.responses:
-            raise Retriable(f"{self.name}: the broker throttles")  # Apache Kafka, beyond a quota
+            raise errors.Retriable(f"{self.name}: the broker throttles")  # Apache Kafka, beyond a quota
         answer: PartitionData = response.responses[0].partitions[0]
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return None
@@ -179,8 +164,10 @@ class SchemasTopic:
 
     def offset(self, leader: Leader, timestamp: int) -> int:
         """Return the offset of a timestamp, which may be EARLIEST or LATEST."""
-        response = self._reach.brokers.at(leader.address, list_offsets_request({self._partition: timestamp}))
-        answer = listed_offsets(response)[self._partition]
+        response = self._reach.brokers.at(
+            leader.address, requests.list_offsets_request({self._partition: timestamp})
+        )
+        answer = requests.listed_offsets(response)[self._partition]
         self._check(answer.error_code)
         return int(answer.offset)
 
@@ -189,11 +176,11 @@ class SchemasTopic:
             leader = self.leader()
             if leader is None:
                 return AppendResult(why=f"the topic {self.name} has been deleted")
-            request = produce_request(
+            request = requests.produce_request(
                 {self._partition: batch}, {self.name: leader.topic_id}, timeout_ms=APPEND_MS
             )
             answer = self._reach.brokers.at(leader.address, request).responses[0].partition_responses[0]
-            why = answer.error_message or error_name(answer.error_code)
+            why = answer.error_message or errors.error_name(answer.error_code)
             if answer.error_code == ErrorCode.NONE:
                 return AppendResult(answer.base_offset)
             # Our batches are valid: without an error for one of its records, the offset is refused.
@@ -205,12 +192,12 @@ class SchemasTopic:
                 raise Problem(42209, f"the schema is too large for the topic: {why}")
             self._check(answer.error_code, why)
             raise AssertionError(answer)
-        except Unreachable as error:
+        except errors.Unreachable as error:
             self.forget_leader()
             return AppendResult(uncertain=isinstance(error, NoAnswer), why=str(error))
 
     def _check(self, code: int, why: str | None = None) -> None:
         """Raise Retriable, or a Problem if a retry cannot resolve the error."""
         if code != ErrorCode.NONE and not ErrorCode(code).retriable:
-            raise Problem(50001, f"{self.name}: {why or error_name(code)}")
-        raise_for(code, why, self.name)
+            raise Problem(50001, f"{self.name}: {why or errors.error_name(code)}")
+        errors.raise_for(code, why, self.name)

@@ -20,31 +20,23 @@ from headrace.client.serializers.codecs.base import BadValue
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json
 from headrace.gateway.current import RawRoute, base_url
 from headrace.gateway.problems import Problem
+from headrace.gateway.rest import media
 from headrace.gateway.rest.bodies import INT64, NO_NUL, PARTITIONS, Body, GroupName, Index, Name, Offset
 from headrace.gateway.rest.hub import HubDep
 from headrace.gateway.rest.instance import ConsumerOptions, Instance, Unreadable
-from headrace.gateway.rest.media import (
-    PLAIN_TOO,
-    V2JSON,
-    V2Route,
-    check_json,
-    json_answer,
-    records_type,
-    v2_answers,
-)
 from headrace.protocol.ids import TopicPartition
 
 
-class ConsumerRoute(V2Route, RawRoute):
+class ConsumerRoute(media.V2Route, RawRoute):
     """A route of the REST proxy, v2, with names of groups and consumers in its path."""
 
 
 router = APIRouter(
     tags=["REST proxy v2: consumers"],
-    dependencies=[Depends(check_json)],
+    dependencies=[Depends(media.check_json)],
     route_class=ConsumerRoute,
-    default_response_class=V2JSON,
-    responses=v2_answers(400, 404, 406, 409, 415, 422, 429, 503),
+    default_response_class=media.V2JSON,
+    responses=media.v2_answers(400, 404, 406, 409, 415, 422, 429, 503),
 )
 
 P = ParamSpec("P")
@@ -67,7 +59,7 @@ class ConsumerV2(Body):
     timeout_ms: Annotated[StrictInt, Field(alias="consumer.request.timeout.ms", ge=0, le=30_000)] = 1000
 
 
-@router.post("/consumers/{group}", responses=PLAIN_TOO)
+@router.post("/consumers/{group}", responses=media.PLAIN_TOO)
 async def create(
     group: GroupName, request: Request, hub: HubDep, body: ConsumerV2 | None = None
 ) -> dict[str, str]:
@@ -142,7 +134,7 @@ async def subscribe(consumer: ConsumerDep, body: SubscriptionV2) -> None:
     await consumer.call(Instance.subscribe, body.topics or [], body.topic_pattern)
 
 
-@router.get(f"{ADDRESS}/subscription", responses=PLAIN_TOO)
+@router.get(f"{ADDRESS}/subscription", responses=media.PLAIN_TOO)
 async def subscription(consumer: ConsumerDep) -> dict[str, list[str]]:
     """Return the topics; for a pattern, those of the partitions that are assigned to the consumer."""
     return {"topics": await consumer.call(Instance.subscription)}
@@ -163,7 +155,7 @@ async def assign(consumer: ConsumerDep, body: PartitionsV2) -> None:
     await consumer.call(Instance.assign, body.topic_partitions())
 
 
-@router.get(f"{ADDRESS}/assignments", responses=PLAIN_TOO)
+@router.get(f"{ADDRESS}/assignments", responses=media.PLAIN_TOO)
 async def assignments(consumer: ConsumerDep) -> PartitionsV2:
     """Return the partitions that are assigned by hand or by the group."""
     found = await consumer.call(Instance.assignment)
@@ -189,7 +181,7 @@ class CommitV2(Body):
     offsets: Annotated[list[PositionV2] | None, Field(max_length=PARTITIONS)] = None
 
 
-@router.post(f"{ADDRESS}/offsets", responses=PLAIN_TOO)
+@router.post(f"{ADDRESS}/offsets", responses=media.PLAIN_TOO)
 async def commit(consumer: ConsumerDep, body: CommitV2 | None = None) -> list[Any]:
     """Commit the offsets of the last processed records; without offsets, of all records that were read."""
     offsets = None
@@ -202,7 +194,7 @@ async def commit(consumer: ConsumerDep, body: CommitV2 | None = None) -> list[An
     return []
 
 
-@router.get(f"{ADDRESS}/offsets", responses=PLAIN_TOO)
+@router.get(f"{ADDRESS}/offsets", responses=media.PLAIN_TOO)
 async def committed(consumer: ConsumerDep, request: Request) -> dict[str, list[dict[str, Any]]]:
     """Return the committed offsets of the partitions in the body, or of the assigned ones without a body.
 
@@ -245,7 +237,7 @@ async def seek_to_end(consumer: ConsumerDep, body: PartitionsV2) -> None:
     await consumer.call(Instance.seek, dict.fromkeys(body.topic_partitions(), OFFSET_END))
 
 
-@router.get(f"{ADDRESS}/records", responses=PLAIN_TOO)
+@router.get(f"{ADDRESS}/records", responses=media.PLAIN_TOO)
 async def records(
     consumer: ConsumerDep,
     *,
@@ -264,7 +256,7 @@ async def records(
     another format ends the read: the error names it, and `positions` can seek past it.
     """
     found = consumer.get()
-    media_type = records_type(accept, found.options.format)
+    media_type = media.records_type(accept, found.options.format)
     decode = _DECODERS.get(found.options.format) or consumer.hub.schemas.read
 
     def as_answer(record: Record) -> dict[str, Any]:
@@ -279,7 +271,7 @@ async def records(
     timeout_ms = None if timeout is None or timeout < 0 else timeout
     most = None if max_bytes is None or max_bytes <= 0 else max_bytes
     read = await consumer.hub.read(partial(found.read, timeout_ms, most, as_answer))
-    return json_answer(read, media_type=media_type)
+    return media.json_answer(read, media_type=media_type)
 
 
 def _part(name: Literal["key", "value"], decode: Callable[[bytes | None], Any], data: bytes | None) -> Any:

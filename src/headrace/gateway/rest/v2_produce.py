@@ -15,26 +15,18 @@ from headrace.client.records.one_by_one import Record
 from headrace.client.serializers.codecs.base import BadValue
 from headrace.gateway.problems import Problem
 from headrace.gateway.registry.registry import in_registry_thread
+from headrace.gateway.rest import media
 from headrace.gateway.rest.bodies import INT32, Body, Index, PartitionId, TopicName
 from headrace.gateway.rest.delivery import Delivered
 from headrace.gateway.rest.hub import Hub, HubDep
-from headrace.gateway.rest.media import (
-    FORMATS,
-    PLAIN_TOO,
-    V2JSON,
-    V2Route,
-    embedded_format,
-    of_format,
-    v2_answers,
-)
 from headrace.gateway.rest.schemas import INVALID, TYPES, SchemaCodec, Schemas, framed
 from headrace.gateway.rest.values import as_binary, as_json
 
 router = APIRouter(
     tags=["REST proxy v2"],
-    route_class=V2Route,
-    default_response_class=V2JSON,
-    responses=PLAIN_TOO | v2_answers(400, 404, 406, 413, 415, 422, 503),
+    route_class=media.V2Route,
+    default_response_class=media.V2JSON,
+    responses=media.PLAIN_TOO | media.v2_answers(400, 404, 406, 413, 415, 422, 503),
 )
 
 MAX_RECORDS: Final = 100_000  # in a request
@@ -72,10 +64,10 @@ class ProduceV2(Body):
     value_schema_id: SchemaId = None
 
 
-Embedded = Annotated[str, Depends(embedded_format)]
-ProduceBody = Annotated[ProduceV2, InBody(media_type=of_format(FORMATS[1]))]
+Embedded = Annotated[str, Depends(media.embedded_format)]
+ProduceBody = Annotated[ProduceV2, InBody(media_type=media.of_format(media.FORMATS[1]))]
 _SAME: Final = {"schema": {"$ref": "#/components/schemas/ProduceV2"}}
-_MEDIA: Final = {"requestBody": {"content": {of_format(each): _SAME for each in FORMATS}}}
+_MEDIA: Final = {"requestBody": {"content": {media.of_format(each): _SAME for each in media.FORMATS}}}
 
 
 @router.post("/topics/{name}", openapi_extra=_MEDIA)
@@ -147,7 +139,9 @@ async def _produce(
             offset["error_code"] = RETRIABLE_ERROR if outcome.retriable else KAFKA_ERROR
             offset["error"] = str(outcome.error)
         offsets.append(offset)
-    return V2JSON({"offsets": offsets, "key_schema_id": keys.schema_id, "value_schema_id": values.schema_id})
+    return media.V2JSON(
+        {"offsets": offsets, "key_schema_id": keys.schema_id, "value_schema_id": values.schema_id}
+    )
 
 
 class Encoded(NamedTuple):

@@ -19,20 +19,13 @@ from headrace.gateway.problems import Problem
 from headrace.gateway.reach import Reach
 from headrace.gateway.registry.registry import SchemaRegistry, in_registry_thread
 from headrace.gateway.rest.topic_cache import TopicRules
+from headrace.registry import validation
 from headrace.registry.formats import Reference, Schema
 from headrace.registry.library import Library
 from headrace.registry.record_names import RecordNames, live_versions, names_of, referenced, refs_of
 from headrace.registry.records import SchemaValue
 from headrace.registry.schema_ids import HEADERS, SchemaRef
 from headrace.registry.state import RegistryState
-from headrace.registry.validation import (
-    UNREGISTERED,
-    KnownSchemas,
-    NotLookedUp,
-    RegisteredSchema,
-    Rule,
-    invalid_records,
-)
 from headrace.registry.validation import Record as Unvalidated
 
 CACHED: Final = 1000  # schemas, with the names of their records
@@ -76,7 +69,7 @@ class Validation:
             logger.info("only brokers validate the schemas of %s: %s", topic, error)
             return {}
 
-    def _validate(self, topic: str, rule: Rule, records: Sequence[Record]) -> Mapping[int, str]:
+    def _validate(self, topic: str, rule: validation.Rule, records: Sequence[Record]) -> Mapping[int, str]:
         """Validate by what the registry has read so far, and by its newest state if that finds an error."""
         unvalidated: list[Unvalidated] = [
             (
@@ -91,26 +84,28 @@ class Validation:
         return dict(self._invalid(self._registry.ask, topic, rule, unvalidated))
 
     def _invalid(
-        self, ask: _Ask, topic: str, rule: Rule, records: Sequence[Unvalidated]
+        self, ask: _Ask, topic: str, rule: validation.Rule, records: Sequence[Unvalidated]
     ) -> list[tuple[int, str]]:
         keys, values = ask(lambda state, _: [refs_of(state, f"{topic}-{what}") for what in ("key", "value")])
-        schemas: dict[SchemaRef, RegisteredSchema] = {}
+        schemas: dict[SchemaRef, validation.RegisteredSchema] = {}
         while True:
             try:
-                return invalid_records(topic, rule, records, KnownSchemas(keys, values, schemas))
-            except NotLookedUp as missing:
+                return validation.invalid_records(
+                    topic, rule, records, validation.KnownSchemas(keys, values, schemas)
+                )
+            except validation.NotLookedUp as missing:
                 schemas |= self._look_up(ask, missing.refs)
 
-    def _look_up(self, ask: _Ask, refs: set[SchemaRef]) -> dict[SchemaRef, RegisteredSchema]:
+    def _look_up(self, ask: _Ask, refs: set[SchemaRef]) -> dict[SchemaRef, validation.RegisteredSchema]:
         def look(state: RegistryState, _: Library) -> dict[SchemaRef, tuple[list[SchemaValue], _Referenced]]:
             versions = {ref: live_versions(state, ref) for ref in refs}
             return {ref: (live, referenced(state, live[0]) if live else {}) for ref, live in versions.items()}
 
-        found = dict.fromkeys(refs, UNREGISTERED)
+        found = dict.fromkeys(refs, validation.UNREGISTERED)
         for ref, (live, referred_to) in ask(look).items():
             if live:
                 names = self._names_of(live[0], referred_to)
-                found[ref] = RegisteredSchema(frozenset(each.subject for each in live), names)
+                found[ref] = validation.RegisteredSchema(frozenset(each.subject for each in live), names)
         return found
 
     def _names_of(self, value: SchemaValue, referred_to: _Referenced) -> RecordNames | str:

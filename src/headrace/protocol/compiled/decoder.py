@@ -32,14 +32,8 @@ from struct import unpack_from
 from typing import Any, Final
 
 from headrace.protocol import primitives
+from headrace.protocol.compiled import structs
 from headrace.protocol.compiled.source import FIXED, Source
-from headrace.protocol.compiled.structs import (
-    StructType,
-    default_of,
-    holds_records,
-    minimal_size,
-    struct_named,
-)
 from headrace.protocol.fields import Field
 
 HELPERS: Final = {
@@ -57,7 +51,7 @@ HELPERS: Final = {
 
 
 def compile_decoder(
-    cls: StructType, version: int, *, flexible: bool, trailing: bool = False, sliced: bool = False
+    cls: structs.StructType, version: int, *, flexible: bool, trailing: bool = False, sliced: bool = False
 ) -> Callable[..., Any]:
     """Return the function that decodes an instance of `cls`; `trailing` allows bytes after it.
 
@@ -76,10 +70,10 @@ class _Decoder(Source):
         self._run: list[tuple[str, str]] = []  # fixed-size values still to be read: (format, variable)
         self._copy = ""
 
-    def compiled(self, cls: StructType, *, trailing: bool) -> Callable[..., Any]:
+    def compiled(self, cls: structs.StructType, *, trailing: bool) -> Callable[..., Any]:
         # Decoding strings from bytes takes half the time it takes from a memoryview, which outweighs
         # the copy; but records must stay views of the received data.
-        view = holds_records(cls, self.version)
+        view = structs.holds_records(cls, self.version)
         self._copy = ".tobytes()" if view else ""
         self.line(f"buf = {'memoryview' if view else 'bytes'}(buf); size = len(buf); i = 0")
         self.line("yield" if self.sliced else f"room = {primitives.MAX_ELEMENTS}")
@@ -90,7 +84,7 @@ class _Decoder(Source):
         signature = "decode(buf, room, structs)" if self.sliced else "decode(buf)"
         return self.compile(signature, f"{cls.__name__}.decode v{self.version}")
 
-    def _struct(self, cls: StructType) -> str:
+    def _struct(self, cls: structs.StructType) -> str:
         """Generate the decoding of `cls`; return the variable that holds the instance."""
         values: dict[str, str] = {}
         tagged: list[Field] = []
@@ -110,14 +104,14 @@ class _Decoder(Source):
             self.line(f"{instance}.{field.name} = {values[field.name]}")
         return instance
 
-    def _default(self, field: Field, cls: StructType) -> str:
-        return self.constant(f"default_{field.name}", default_of(field, cls))
+    def _default(self, field: Field, cls: structs.StructType) -> str:
+        return self.constant(f"default_{field.name}", structs.default_of(field, cls))
 
-    def _field(self, field: Field, cls: StructType) -> str:
+    def _field(self, field: Field, cls: structs.StructType) -> str:
         if field.is_array:
             return self._array(field, cls)
         if field.holds_structs:
-            return self._nested(field, struct_named(field.item_kind, cls))
+            return self._nested(field, structs.struct_named(field.item_kind, cls))
         value = self.fresh(field.name)
         if field.kind in FIXED:
             self._run.append((FIXED[field.kind][0], value))
@@ -127,7 +121,7 @@ class _Decoder(Source):
             self._sized(field.name, field.kind, value, nullable=nullable, compact=compact)
         return value
 
-    def _nested(self, field: Field, cls: StructType) -> str:
+    def _nested(self, field: Field, cls: structs.StructType) -> str:
         if not field.nullable_in(self.version):
             return self._struct(cls)
         value = self.fresh(field.name)
@@ -160,7 +154,7 @@ class _Decoder(Source):
             "records": "buf[i:j]",
         }[kind]
 
-    def _array(self, field: Field, cls: StructType) -> str:
+    def _array(self, field: Field, cls: structs.StructType) -> str:
         value = self.fresh(field.name)
         compact = field.flexible_in(self.version, self.flexible)
         self._length("i", compact, "uvarint_tail")
@@ -186,9 +180,11 @@ class _Decoder(Source):
                 self._items(field, cls, value, compact=compact)
         return value
 
-    def _items(self, field: Field, cls: StructType, value: str, *, compact: bool) -> None:
-        item_cls = struct_named(field.item_kind, cls) if field.holds_structs else None
-        least = minimal_size(item_cls, self.version, self.flexible) if item_cls else 1 if compact else 2
+    def _items(self, field: Field, cls: structs.StructType, value: str, *, compact: bool) -> None:
+        item_cls = structs.struct_named(field.item_kind, cls) if field.holds_structs else None
+        least = (
+            structs.minimal_size(item_cls, self.version, self.flexible) if item_cls else 1 if compact else 2
+        )
         self.line(f"if not 0 <= n <= (size - i) // {least}: bad_count({field.name!r}, n, size - i)")
         self._take_room(field.name)
         self.line(f"{value} = []")
@@ -205,7 +201,7 @@ class _Decoder(Source):
                 self._sized(field.name, field.item_kind, item, nullable=False, compact=compact)
             self.line(f"{value}.append({item})")
 
-    def _tags(self, tagged: list[Field], cls: StructType) -> dict[str, str]:
+    def _tags(self, tagged: list[Field], cls: structs.StructType) -> dict[str, str]:
         """Read the tagged fields at the end of a struct; return the variables of the known ones."""
         self._run.append(("B", "n"))
         self._flush()

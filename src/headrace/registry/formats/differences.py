@@ -4,13 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from headrace.registry.formats.limits import (
-    MAX_COMPARISONS,
-    MAX_DEPTH,
-    MAX_MESSAGES,
-    MAX_PATH,
-    PARTS_PER_COMPARISON,
-)
+from headrace.registry.formats import limits
 
 Type = TypeVar("Type")
 
@@ -73,7 +67,7 @@ class Pairs(Generic[Type]):
         """Return the differences of two types within the schemas, at `path` of the reader."""
         pair = id(reader), id(writer)
         self._count(1)
-        if len(self._in_progress) > MAX_DEPTH:
+        if len(self._in_progress) > limits.MAX_DEPTH:
             raise TooComplex
         if pair in self._done:
             return self._done[pair]
@@ -82,22 +76,22 @@ class Pairs(Generic[Type]):
             return self._wrong.get(pair, [])
         self._kept.append((reader, writer))
         self._in_progress.add(pair)
-        self._done[pair] = found = self._rule(reader, writer, path)[:MAX_MESSAGES]
+        self._done[pair] = found = self._rule(reader, writer, path)[: limits.MAX_MESSAGES]
         self._in_progress.remove(pair)
         return found
 
     def count_parts(self, parts: int) -> None:
         """Count the parts of a pair towards MAX_COMPARISONS; a rule calls this before it reads them."""
-        self._count(parts // PARTS_PER_COMPARISON)
+        self._count(parts // limits.PARTS_PER_COMPARISON)
 
     def _count(self, comparisons: int) -> None:
         self._comparisons += comparisons
-        if self._comparisons > MAX_COMPARISONS:
+        if self._comparisons > limits.MAX_COMPARISONS:
             raise TooComplex
 
 
 def join(path: str, *steps: str | int) -> str:
     """Return a path with more steps, cut at MAX_PATH: "/" with "fields" and 0 is /fields/0."""
-    if len(path) >= MAX_PATH:
+    if len(path) >= limits.MAX_PATH:
         return path
-    return "/".join([path.rstrip("/"), *(str(step)[:MAX_PATH] for step in steps)])[:MAX_PATH]
+    return "/".join([path.rstrip("/"), *(str(step)[: limits.MAX_PATH] for step in steps)])[: limits.MAX_PATH]

@@ -121,8 +121,6 @@ class ClusterModel:
             raise UnknownTopicOrPartition(f"{key} does not exist (UNKNOWN_TOPIC_OR_PARTITION)")
         return topic.partitions[key.partition]
 
-    # -- topics --------------------------------------------------------------------------------
-
     def load(self, topics: dict[str, TopicModel]) -> Iterator[None]:
         """Replace all topics, and index their partitions; yields every few milliseconds until it is done."""
         index = PartitionIndex()
@@ -213,8 +211,6 @@ class ClusterModel:
         topic = self.topics.get(key.topic)
         if topic is not None and key.partition in topic.partitions:
             topic.partitions[key.partition] = replace(topic.partitions[key.partition], is_written=False)
-
-    # -- settling ------------------------------------------------------------------------------
 
     def select(self, keys: Collection[TopicPartition] | None) -> Iterator[tuple[TopicPartition, Partition]]:
         """Iterate over those of `keys` that exist; None: over all partitions."""
@@ -321,8 +317,6 @@ class ClusterModel:
                 or partition.leader in self.find(key).in_doubt
             )
         ]
-
-    # -- requests ------------------------------------------------------------------------------
 
     def alter_isr(
         self, key: TopicPartition, *, broker_id: int, leader_epoch: int, version: int, isr: Mapping[int, int]
@@ -437,8 +431,6 @@ class ClusterModel:
 
     def reassignments(self) -> list[TopicPartition]:
         return list(self._index.moving)
-
-    # -- partitions of a broker ----------------------------------------------------------------
 
     def led_by(self, broker_id: int) -> list[TopicPartition]:
         found = self.select(self._index.on(broker_id))

@@ -100,8 +100,6 @@ class Controller:
     def epoch(self) -> int:
         return self.elected.epoch
 
-    # -- beginning and ending ------------------------------------------------------------------
-
     async def begin(self, registrations: Registrations, epochs: Mapping[int, int]) -> None:
         """Read the state of the cluster, settle it, and update every broker."""
         async with self._lock:
@@ -160,8 +158,6 @@ class Controller:
                 self._settle_soon(None)
                 raise
             self._stale = False
-
-    # -- brokers -------------------------------------------------------------------------------
 
     async def brokers_changed(self, registrations: Registrations, epochs: Mapping[int, int]) -> None:
         """Handle brokers that came, left, or restarted; a restarted one leads nothing until elected."""
@@ -235,8 +231,6 @@ class Controller:
         else:
             self.model.unreachable.add(broker_id)
             logger.warning("broker %d is unreachable; it is registered, so it may be alive", broker_id)
-
-    # -- settling ------------------------------------------------------------------------------
 
     def _settle_soon(self, keys: Collection[TopicPartition] | None) -> None:
         """Settle these partitions, or all, in the background."""
@@ -419,8 +413,6 @@ class Controller:
                 await asyncio.gather(*reached)
         except TimeoutError:
             logger.info("not every broker has acknowledged the change within %g s", timeout_s)
-
-    # -- requests ------------------------------------------------------------------------------
 
     async def change(self, decide: Callable[[ClusterModel], Changes]) -> Changes:
         """Write the changes that `decide` returns for the current model; KafkaError if one is refused."""

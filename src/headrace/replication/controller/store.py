@@ -4,18 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from headrace.coordination import znodes
 from headrace.coordination.session import Znode, ZooKeeperSession
-from headrace.coordination.znodes import (
-    DELETED_TOPICS,
-    TOPICS,
-    BrokerRegistration,
-    Config,
-    PartitionState,
-    TopicAssignment,
-    deleted_topic_path,
-    encode_id,
-    topic_path,
-)
 from headrace.protocol.ids import TopicPartition
 from headrace.replication.controller.model import Member, TopicModel, TopicRules
 from headrace.replication.controller.pauses import Pauses
@@ -32,10 +22,10 @@ async def read_topics(
     session: ZooKeeperSession, members: Mapping[int, Member], rules: Rules
 ) -> dict[str, TopicModel]:
     """Read all topics, except those that are marked for deletion."""
-    names = await session.children(TOPICS)
-    found = await session.get_many([topic_path(name) for name in names])
-    marked = await session.children(DELETED_TOPICS)
-    marks = await session.get_many([deleted_topic_path(name) for name in marked])
+    names = await session.children(znodes.TOPICS)
+    found = await session.get_many([znodes.topic_path(name) for name in names])
+    marked = await session.children(znodes.DELETED_TOPICS)
+    marks = await session.get_many([znodes.deleted_topic_path(name) for name in marked])
     # A mark of a topic that is being deleted has the topic's id, or nothing.
     deleted = {name: mark.data for name, mark in zip(marked, marks, strict=True) if mark is not None}
     assignments = []
@@ -43,18 +33,18 @@ async def read_topics(
     pauses = Pauses()
     for name, znode in zip(names, found, strict=True):
         if znode is not None:
-            assignment = TopicAssignment.decode(name, znode.data)
+            assignment = znodes.TopicAssignment.decode(name, znode.data)
             await pauses.next(1 + len(assignment.replicas))
-            if deleted.get(name) not in {b"", encode_id(assignment.topic_id).encode()}:
+            if deleted.get(name) not in {b"", znodes.encode_id(assignment.topic_id).encode()}:
                 assignments.append(assignment)
                 versions[name] = znode.version
     defaults = rules({})
     configs: dict[str, Mapping[str, str]] = {}
     topic_rules = {}
-    read = await session.get_many([Config.path_of("topics", name) for name in versions])
+    read = await session.get_many([znodes.Config.path_of("topics", name) for name in versions])
     for name, znode in zip(versions, read, strict=True):
         await pauses.next()
-        configs[name] = {} if znode is None else Config.decode("topics", name, znode.data).values
+        configs[name] = {} if znode is None else znodes.Config.decode("topics", name, znode.data).values
         topic_rules[name] = rules(configs[name]) if configs[name] else defaults
     partitions = await _read_partitions(session, assignments, members, topic_rules)
     topics = {}
@@ -71,7 +61,7 @@ async def read_topics(
 
 async def _read_partitions(
     session: ZooKeeperSession,
-    assignments: Sequence[TopicAssignment],
+    assignments: Sequence[znodes.TopicAssignment],
     members: Mapping[int, Member],
     rules: Mapping[str, TopicRules],
 ) -> dict[str, dict[int, Partition]]:
@@ -80,7 +70,9 @@ async def _read_partitions(
     partitions: dict[str, dict[int, Partition]] = {assignment.topic: {} for assignment in assignments}
     pauses = Pauses()
     while some := list(islice(every, _READ_TOGETHER)):
-        states = await session.get_many([PartitionState.path_of(each.topic, index) for each, index in some])
+        states = await session.get_many(
+            [znodes.PartitionState.path_of(each.topic, index) for each, index in some]
+        )
         for (assignment, index), found in zip(some, states, strict=True):
             await pauses.next()  # other requests are served in between
             topic = assignment.topic
@@ -89,7 +81,7 @@ async def _read_partitions(
 
 
 def _partition(
-    assignment: TopicAssignment,
+    assignment: znodes.TopicAssignment,
     index: int,
     found: Znode | None,
     members: Mapping[int, Member],
@@ -98,7 +90,7 @@ def _partition(
     replicas = tuple(assignment.replicas[index])
     if found is None:
         return first_state(replicas, rules, version=-1)
-    state = PartitionState.decode(assignment.topic, index, found.data)
+    state = znodes.PartitionState.decode(assignment.topic, index, found.data)
     isr = tuple(state.isr)
     partition = Partition(
         replicas=replicas,
@@ -162,7 +154,7 @@ def first_state(replicas: tuple[int, ...], rules: TopicRules, *, version: int = 
     )
 
 
-def member_of(registration: BrokerRegistration, epoch: int) -> Member:
+def member_of(registration: znodes.BrokerRegistration, epoch: int) -> Member:
     return Member(
         broker_id=registration.broker_id,
         epoch=epoch,

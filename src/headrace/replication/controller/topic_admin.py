@@ -6,15 +6,9 @@ import secrets
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from headrace.coordination import znodes
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import ZooKeeperSession
-from headrace.coordination.znodes import (
-    DELETED_TOPICS,
-    TopicAssignment,
-    deleted_topic_path,
-    encode_id,
-    topic_path,
-)
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.kafka_errors import (
     InvalidPartitions,
@@ -100,12 +94,12 @@ class TopicAdmin:
         configs: Mapping[str, str | None] | None = None,
         validate_only: bool = False,
         charge: Charge = _free_of_charge,
-    ) -> TopicAssignment:
+    ) -> znodes.TopicAssignment:
         """Create a topic, which clients can use once `told` returns; KafkaError if nothing was created."""
         own = {config: value for config, value in (configs or {}).items() if value is not None}
         self._check_configs(own)
         async with self._lock:
-            topic = TopicAssignment(
+            topic = znodes.TopicAssignment(
                 topic=name,
                 topic_id=_new_topic_id(),
                 replicas=await self._replicas(name, partitions, replicas, assignment),
@@ -115,10 +109,10 @@ class TopicAdmin:
                 await self._changes.run(self._create(topic, own))
             return topic
 
-    async def _create(self, topic: TopicAssignment, configs: Mapping[str, str]) -> None:
+    async def _create(self, topic: znodes.TopicAssignment, configs: Mapping[str, str]) -> None:
         if topic.topic in self._deleting:
             await asyncio.wait({self._deleting[topic.topic]})
-        if await self._session.exists(deleted_topic_path(topic.topic)):
+        if await self._session.exists(znodes.deleted_topic_path(topic.topic)):
             await self._finish_deletion(topic.topic)  # or the new topic would count as marked
         await self._controller.create_topic(topic, configs)
 
@@ -161,10 +155,10 @@ class TopicAdmin:
         async with self._lock:
             # A name that is no topic's may not even be valid in a path.
             exists = name in self._controller.model.topics
-            found = await self._session.get(topic_path(name)) if exists else None
+            found = await self._session.get(znodes.topic_path(name)) if exists else None
             if found is None:
                 raise UnknownTopicOrPartition(f"topic {name!r} does not exist (UNKNOWN_TOPIC_OR_PARTITION)")
-            old = TopicAssignment.decode(name, found.data)
+            old = znodes.TopicAssignment.decode(name, found.data)
             if name in INTERNAL_TOPICS:
                 raise InvalidPartitions(
                     f"{name} cannot get more partitions: the hash of a group or transactional id would name "
@@ -176,7 +170,7 @@ class TopicAdmin:
                     "(INVALID_PARTITIONS)"
                 )
             added = await self._added(old, count, assignment)
-            topic = TopicAssignment(
+            topic = znodes.TopicAssignment(
                 topic=name,
                 topic_id=old.topic_id,
                 replicas={**old.replicas, **added},
@@ -187,13 +181,15 @@ class TopicAdmin:
                 charge(len(added))
                 await self._changes.run(self._grow(topic, found.version, added))
 
-    async def _grow(self, topic: TopicAssignment, version: int, added: Mapping[int, Sequence[int]]) -> None:
+    async def _grow(
+        self, topic: znodes.TopicAssignment, version: int, added: Mapping[int, Sequence[int]]
+    ) -> None:
         controller = self._controller
         await controller.add_partitions(topic, version, added)
         await controller.propagated(UPDATE_WAIT_S)
 
     async def _added(
-        self, old: TopicAssignment, count: int, assignment: Sequence[Sequence[int]] | None
+        self, old: znodes.TopicAssignment, count: int, assignment: Sequence[Sequence[int]] | None
     ) -> dict[int, Sequence[int]]:
         had = len(old.replicas)
         brokers = self._controller.model.locations
@@ -246,7 +242,7 @@ class TopicAdmin:
         """Resume the deletions that an earlier controller began; those that fail are left to the next one."""
         try:
             async with self._lock:
-                for name in await self._session.children(DELETED_TOPICS):
+                for name in await self._session.children(znodes.DELETED_TOPICS):
                     if name not in self._deleting:
                         logger.info("resuming the deletion of topic %s", name)
                         await self._finish_deletion(name)
@@ -255,20 +251,20 @@ class TopicAdmin:
 
     async def _finish_deletion(self, name: str) -> None:
         """Delete the topic that is marked, and the mark last. A topic with another id than the mark stays."""
-        mark = await self._session.get(deleted_topic_path(name))
+        mark = await self._session.get(znodes.deleted_topic_path(name))
         if mark is None:
             return  # somebody else has finished the deletion: a topic of this name is a new one
-        topic = await self._session.get(topic_path(name))
+        topic = await self._session.get(znodes.topic_path(name))
         is_marked = topic is None or not mark.data
         if topic is not None and mark.data:
-            topic_id = TopicAssignment.decode(name, topic.data).topic_id
-            is_marked = encode_id(topic_id).encode() == mark.data
+            topic_id = znodes.TopicAssignment.decode(name, topic.data).topic_id
+            is_marked = znodes.encode_id(topic_id).encode() == mark.data
         if is_marked:
             controller = self._controller
             await controller.remove_topic(name)
             await controller.delete_znodes(name)
             await controller.propagated(UPDATE_WAIT_S)
-        await self._session.delete_tree(deleted_topic_path(name))
+        await self._session.delete_tree(znodes.deleted_topic_path(name))
 
 
 class Uncancelled:

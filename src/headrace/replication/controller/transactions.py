@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequenc
 from dataclasses import replace
 from typing import NamedTuple
 
+from headrace.coordination import znodes
 from headrace.coordination.session import (
     Check,
     Conflict,
@@ -19,18 +20,6 @@ from headrace.coordination.session import (
     Set,
     Znode,
     ZooKeeperSession,
-)
-from headrace.coordination.znodes import (
-    Config,
-    ConfigChange,
-    Controller,
-    ControllerEpoch,
-    PartitionState,
-    TopicAssignment,
-    deleted_topic_path,
-    encode_id,
-    topic_path,
-    user_of,
 )
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.kafka_errors import NotController, TopicAlreadyExists
@@ -54,43 +43,45 @@ class ElectedEpoch(NamedTuple):
     @property
     def check(self) -> Check:
         """The operation that makes a transaction fail once a later controller is elected."""
-        return Check(ControllerEpoch.path, self.version)
+        return Check(znodes.ControllerEpoch.path, self.version)
 
 
-async def elect_controller(session: ZooKeeperSession, controller: Controller) -> ElectedEpoch | None:
+async def elect_controller(session: ZooKeeperSession, controller: znodes.Controller) -> ElectedEpoch | None:
     """Elect `controller` in a new controller epoch, in one transaction; None if there is a controller."""
-    found = await session.get(ControllerEpoch.path)
+    found = await session.get(znodes.ControllerEpoch.path)
     if found is None:
         try:
-            await session.create(ControllerEpoch.path, ControllerEpoch(epoch=0).encode())
+            await session.create(znodes.ControllerEpoch.path, znodes.ControllerEpoch(epoch=0).encode())
         except Conflict:
             return None  # another broker is running at the same time
-        found = await session.get(ControllerEpoch.path)
+        found = await session.get(znodes.ControllerEpoch.path)
         assert found is not None, "the controller epoch was just created"
-    epoch = ControllerEpoch.decode(found.data).epoch + 1
+    epoch = znodes.ControllerEpoch.decode(found.data).epoch + 1
     try:
         await session.multi(
             [
-                Set(ControllerEpoch.path, ControllerEpoch(epoch=epoch).encode(), found.version),
-                Create(Controller.path, controller.encode(), ephemeral=True),
+                Set(znodes.ControllerEpoch.path, znodes.ControllerEpoch(epoch=epoch).encode(), found.version),
+                Create(znodes.Controller.path, controller.encode(), ephemeral=True),
             ]
         )
     except Conflict:
         # This session may be the elected one: the answer to an earlier attempt may have been lost.
-        holder = await session.get(Controller.path)
+        holder = await session.get(znodes.Controller.path)
         if holder is None or holder.ephemeral_owner != session.session_id:
             return None
-        own = await session.get(ControllerEpoch.path)
-        return None if own is None else ElectedEpoch(ControllerEpoch.decode(own.data).epoch, own.version)
+        own = await session.get(znodes.ControllerEpoch.path)
+        return (
+            None if own is None else ElectedEpoch(znodes.ControllerEpoch.decode(own.data).epoch, own.version)
+        )
     return ElectedEpoch(epoch, found.version + 1)
 
 
 async def create_topic(
     session: ZooKeeperSession,
     elected: ElectedEpoch,
-    topic: TopicAssignment,
-    config: Config,
-    states: Iterable[PartitionState],
+    topic: znodes.TopicAssignment,
+    config: znodes.Config,
+    states: Iterable[znodes.PartitionState],
 ) -> None:
     """Write a new topic; raise TopicAlreadyExists, or NotController if another broker is elected.
 
@@ -106,7 +97,7 @@ async def create_topic(
     try:
         await _commit(session, elected, operations)
     except Conflict as error:
-        if error.path == ControllerEpoch.path:
+        if error.path == znodes.ControllerEpoch.path:
             raise NotController("another broker is the controller (NOT_CONTROLLER)") from error
         raise TopicAlreadyExists(f"topic {topic.topic!r} exists already (TOPIC_ALREADY_EXISTS)") from error
 
@@ -114,9 +105,9 @@ async def create_topic(
 async def add_partitions(
     session: ZooKeeperSession,
     elected: ElectedEpoch,
-    topic: TopicAssignment,
+    topic: znodes.TopicAssignment,
     version: int,
-    states: Iterable[PartitionState],
+    states: Iterable[znodes.PartitionState],
 ) -> None:
     """Write an assignment that has more partitions than the one at `version`, and their states."""
     operations = [Set(topic.path, topic.encode(), version), *await _create_states(states)]
@@ -125,7 +116,7 @@ async def add_partitions(
 
 async def mark_deleted(session: ZooKeeperSession, name: str, topic_id: bytes) -> None:
     """Mark a topic for deletion: from then on a controller resumes the deletion after a crash."""
-    mark, data = deleted_topic_path(name), encode_id(topic_id).encode()
+    mark, data = znodes.deleted_topic_path(name), znodes.encode_id(topic_id).encode()
     try:
         await session.create(mark, data)
     except Conflict:  # there is a mark of an earlier topic of this name
@@ -134,14 +125,14 @@ async def mark_deleted(session: ZooKeeperSession, name: str, topic_id: bytes) ->
 
 async def delete_topic(session: ZooKeeperSession, elected: ElectedEpoch, name: str) -> None:
     """Delete the config of a topic, then its znodes, children before their parents."""
-    await session.delete_tree(Config.path_of("topics", name))
-    root = topic_path(name)
+    await session.delete_tree(znodes.Config.path_of("topics", name))
+    root = znodes.topic_path(name)
     partitions = [f"{root}/partitions/{each}" for each in await session.children(f"{root}/partitions")]
     paths = [path for partition in partitions for path in (f"{partition}/state", partition)]
     try:
         await _delete(session, elected, paths)
     except Conflict as error:
-        if error.path == ControllerEpoch.path:
+        if error.path == znodes.ControllerEpoch.path:
             raise
     # What is left: all of it if a partition has no state, or znodes that somebody else has created.
     await _delete(session, elected, [path async for path in _tree(session, root)])
@@ -197,9 +188,9 @@ async def write_changes(
 
 def state_of(
     key: TopicPartition, partition: Partition, controller_epoch: int, members: Mapping[int, Member]
-) -> PartitionState:
+) -> znodes.PartitionState:
     """Return the content of the partition's state znode, with the epochs of the brokers that may lead."""
-    return PartitionState(
+    return znodes.PartitionState(
         topic=key.topic,
         partition=key.partition,
         leader=partition.leader,
@@ -217,7 +208,7 @@ def state_of(
     )
 
 
-async def _create_states(states: Iterable[PartitionState]) -> list[Operation]:
+async def _create_states(states: Iterable[znodes.PartitionState]) -> list[Operation]:
     operations: list[Operation] = []
     pauses = Pauses()
     for state in states:
@@ -226,17 +217,17 @@ async def _create_states(states: Iterable[PartitionState]) -> list[Operation]:
     return operations
 
 
-def _created(state: PartitionState) -> tuple[Create, Create]:
+def _created(state: znodes.PartitionState) -> tuple[Create, Create]:
     return Create(state.path.removesuffix("/state"), b""), Create(state.path, state.encode())
 
 
-def _changed_assignment(model: ClusterModel, name: str, changes: Changes) -> TopicAssignment | None:
+def _changed_assignment(model: ClusterModel, name: str, changes: Changes) -> znodes.TopicAssignment | None:
     """Return the topic's assignment with `changes`; None if it stays the same."""
     topic = model.topics[name]
     if all(placement(model.find(key)) == placement(partition) for key, partition in changes.items()):
         return None
     after = {index: changes.get(TopicPartition(name, index), old) for index, old in topic.partitions.items()}
-    return TopicAssignment(
+    return znodes.TopicAssignment(
         topic=name,
         topic_id=topic.topic_id,
         replicas={index: each.replicas for index, each in after.items()},
@@ -283,7 +274,7 @@ async def _split(elected: ElectedEpoch, operations: Iterable[Operation]) -> Asyn
     yield transaction
 
 
-async def write_config(session: ZooKeeperSession, config: Config, found: Znode | None) -> None:
+async def write_config(session: ZooKeeperSession, config: znodes.Config, found: Znode | None) -> None:
     """Replace the config that was read as `found`, and notify the other brokers.
 
     Conflict if another broker has changed it since. Resources that are listed by their znodes have none
@@ -295,11 +286,11 @@ async def write_config(session: ZooKeeperSession, config: Config, found: Znode |
     elif found is not None:
         await session.set(config.path, config.encode(), found.version)
     elif not is_unset:
-        if user_of(config.kind) is not None:
+        if znodes.user_of(config.kind) is not None:
             await session.ensure(config.parent)
         await session.create(config.path, config.encode())
-    change = ConfigChange(entity=config.path.removeprefix("/config/"))
-    await session.create(ConfigChange.prefix, change.encode(), sequence=True)
+    change = znodes.ConfigChange(entity=config.path.removeprefix("/config/"))
+    await session.create(znodes.ConfigChange.prefix, change.encode(), sequence=True)
 
 
 async def remove_old_changes(session: ZooKeeperSession, directory: str, now_ms: int) -> None:

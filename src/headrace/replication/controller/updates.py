@@ -11,20 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from headrace.coordination.znodes import BrokerRegistration
-from headrace.protocol.between_brokers.update_metadata import (
-    FULL,
-    INCREMENTAL,
-    NOT_A_PART,
-    TOPIC_IS_GONE,
-    SharedTopicStates,
-    UpdateMetadataBroker,
-    UpdateMetadataEndpoint,
-    UpdateMetadataPartitionState,
-    UpdateMetadataRequest,
-    UpdateMetadataTopicConfig,
-    UpdateMetadataTopicState,
-    after_broker_epoch,
-)
+from headrace.protocol.between_brokers import update_metadata
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.primitives import STEP
 from headrace.replication.controller.model import ClusterModel
@@ -47,7 +34,7 @@ class _Content(NamedTuple):
 
     type: int
     topics: Mapping[str, Collection[int] | None]
-    part: int = NOT_A_PART
+    part: int = update_metadata.NOT_A_PART
     is_last_part: bool = False
 
 
@@ -59,7 +46,7 @@ class _Shared:
     batches: Sequence[Batch]  # keeps their identities, which are the key
     revision: int  # of the model, at which the request is known to be current
     revisions: list[tuple[bytes, int] | None]  # of its topics
-    states: SharedTopicStates
+    states: update_metadata.SharedTopicStates
 
 
 class Updates:
@@ -75,7 +62,7 @@ class Updates:
         self._controller_id = controller_id
         self._controller_epoch = controller_epoch
         self._partitions_per_part = partitions_per_part
-        self._brokers: list[UpdateMetadataBroker] = []  # replaced when it changes
+        self._brokers: list[update_metadata.UpdateMetadataBroker] = []  # replaced when it changes
         self._shared: OrderedDict[Hashable, _Shared] = OrderedDict()
         self._composing = asyncio.Lock()
 
@@ -83,10 +70,10 @@ class Updates:
         """Send these brokers, as far as they are live, from now on."""
         members = self._model.members
         self._brokers = [
-            UpdateMetadataBroker(
+            update_metadata.UpdateMetadataBroker(
                 id=broker_id,
                 endpoints=[
-                    UpdateMetadataEndpoint(
+                    update_metadata.UpdateMetadataEndpoint(
                         port=endpoint.port,
                         host=endpoint.host,
                         listener=endpoint.name,
@@ -107,19 +94,21 @@ class Updates:
         """Share nothing that was composed before the model was read again."""
         self._shared.clear()
 
-    async def some(self, to_broker: int, batches: Sequence[Batch]) -> UpdateMetadataRequest:
+    async def some(self, to_broker: int, batches: Sequence[Batch]) -> update_metadata.UpdateMetadataRequest:
         """Return a request with the current state of these partitions, or raise TopicForgotten."""
         return await self._compose(to_broker, tuple(map(id, batches)), None, batches)
 
     async def everything(
         self, to_broker: int, *, in_parts: bool = True
-    ) -> AsyncIterator[UpdateMetadataRequest]:
+    ) -> AsyncIterator[update_metadata.UpdateMetadataRequest]:
         """Iterate over the requests with the whole state: one, or several parts if the broker knows parts."""
         parts = list(self._parts()) if in_parts else [list(self._model.topics)]
         for number, names in enumerate(parts):
-            content = _Content(INCREMENTAL, dict.fromkeys(names), number, number == len(parts) - 1)
+            content = _Content(
+                update_metadata.INCREMENTAL, dict.fromkeys(names), number, number == len(parts) - 1
+            )
             if len(parts) == 1:
-                content = _Content(FULL, content.topics)
+                content = _Content(update_metadata.FULL, content.topics)
             yield await self._compose(to_broker, (tuple(names), number, len(parts)), content)
 
     def _parts(self) -> Iterator[list[str]]:
@@ -136,7 +125,7 @@ class Updates:
 
     async def _compose(
         self, to_broker: int, key: Hashable, content: _Content | None, batches: Sequence[Batch] = ()
-    ) -> UpdateMetadataRequest:
+    ) -> update_metadata.UpdateMetadataRequest:
         async with self._composing:
             found = self._shared.get(key)
             while found is None or not self._is_current(found):
@@ -164,10 +153,10 @@ class Updates:
         ]
 
     def _request(
-        self, content: _Content, states: Sequence[UpdateMetadataTopicState], to_broker: int
-    ) -> UpdateMetadataRequest:
+        self, content: _Content, states: Sequence[update_metadata.UpdateMetadataTopicState], to_broker: int
+    ) -> update_metadata.UpdateMetadataRequest:
         member = self._model.members.get(to_broker)
-        return UpdateMetadataRequest(
+        return update_metadata.UpdateMetadataRequest(
             controller_id=self._controller_id,
             type=content.type,
             controller_epoch=self._controller_epoch,
@@ -180,7 +169,7 @@ class Updates:
 
     async def _composed(self, content: _Content, batches: Sequence[Batch]) -> _Shared:
         revision, revisions = self._model.revision, self._revisions(content.topics)
-        states = SharedTopicStates()
+        states = update_metadata.SharedTopicStates()
         pauses = Pauses()
         for name, indexes in content.topics.items():
             try:
@@ -193,32 +182,34 @@ class Updates:
         body = await with_pauses(
             self._request(content, list(states), -1).encode_in_slices(VERSIONS[-1]), elements=STEP
         )
-        states.rest = after_broker_epoch(body)
+        states.rest = update_metadata.after_broker_epoch(body)
         return _Shared(content, batches, revision, revisions, states)
 
-    def _topic(self, name: str, indexes: Collection[int] | None) -> UpdateMetadataTopicState:
+    def _topic(self, name: str, indexes: Collection[int] | None) -> update_metadata.UpdateMetadataTopicState:
         topic = self._model.topics.get(name)
         if topic is None:
             topic_id = self._model.removed.get(name)
             if topic_id is None:
                 raise TopicForgotten(f"topic {name} was deleted, and its id is not known any more")
-            gone = UpdateMetadataPartitionState(  # one partition says it for the topic
+            gone = update_metadata.UpdateMetadataPartitionState(  # one partition says it for the topic
                 partition_index=0,
                 controller_epoch=self._controller_epoch,
-                leader=TOPIC_IS_GONE,
+                leader=update_metadata.TOPIC_IS_GONE,
                 leader_epoch=-1,
                 isr=(),
                 zk_version=-1,
                 replicas=(),
                 offline_replicas=(),
             )
-            return UpdateMetadataTopicState(topic_name=name, topic_id=topic_id, partition_states=[gone])
+            return update_metadata.UpdateMetadataTopicState(
+                topic_name=name, topic_id=topic_id, partition_states=[gone]
+            )
         live = self._model.members
-        return UpdateMetadataTopicState(
+        return update_metadata.UpdateMetadataTopicState(
             topic_name=name,
             topic_id=topic.topic_id,
             partition_states=[
-                UpdateMetadataPartitionState(
+                update_metadata.UpdateMetadataPartitionState(
                     partition_index=index,
                     controller_epoch=self._controller_epoch,
                     leader=partition.leader,
@@ -236,7 +227,8 @@ class Updates:
                 if (partition := topic.partitions.get(index)) is not None
             ],
             configs=[
-                UpdateMetadataTopicConfig(name=name, value=value) for name, value in topic.configs.items()
+                update_metadata.UpdateMetadataTopicConfig(name=name, value=value)
+                for name, value in topic.configs.items()
             ],
         )
 
@@ -246,4 +238,4 @@ def _content_of(batches: Sequence[Batch]) -> _Content:
     for batch in batches:
         for key in batch:
             topics.setdefault(key.topic, {})[key.partition] = None
-    return _Content(INCREMENTAL, {name: sorted(topics[name]) for name in sorted(topics)})
+    return _Content(update_metadata.INCREMENTAL, {name: sorted(topics[name]) for name in sorted(topics)})

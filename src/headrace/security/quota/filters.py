@@ -4,15 +4,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
-from headrace.security.quota.entities import (
-    CLIENT_ID,
-    ENTITY_TYPES,
-    IP,
-    USER,
-    InvalidQuota,
-    QuotaEntity,
-    UnknownEntityType,
-)
+from headrace.security.quota import entities
 
 _SHOWN = 100  # characters of a client's text in a message
 
@@ -46,12 +38,12 @@ class QuotaFilter(NamedTuple):
         for component in components:
             type_ = component.entity_type
             if not type_:
-                raise InvalidQuota("a component of the filter has an empty entity type")
+                raise entities.InvalidQuota("a component of the filter has an empty entity type")
             if type_ in names or type_ in types:
-                raise InvalidQuota(f"entity type {type_} appears twice in the filter")
-            if type_ not in ENTITY_TYPES:
-                raise UnknownEntityType(
-                    f"entity type {type_[:_SHOWN]!r} is unknown, expected {', '.join(ENTITY_TYPES)}"
+                raise entities.InvalidQuota(f"entity type {type_} appears twice in the filter")
+            if type_ not in entities.ENTITY_TYPES:
+                raise entities.UnknownEntityType(
+                    f"entity type {type_[:_SHOWN]!r} is unknown, expected {', '.join(entities.ENTITY_TYPES)}"
                 )
             _check_match(component)
             if component.match == Match.ANY:
@@ -59,11 +51,11 @@ class QuotaFilter(NamedTuple):
             else:
                 names[type_] = component.name
         asked = names.keys() | types
-        if IP in asked and asked & {USER, CLIENT_ID}:
-            raise InvalidQuota("a filter cannot combine an ip with a user or a client id")
+        if entities.IP in asked and asked & {entities.USER, entities.CLIENT_ID}:
+            raise entities.InvalidQuota("a filter cannot combine an ip with a user or a client id")
         return cls(names, frozenset(types), strict)
 
-    def matches(self, entity: QuotaEntity) -> bool:
+    def matches(self, entity: entities.QuotaEntity) -> bool:
         parts = dict(entity.parts)
         if any(type_ not in parts or parts[type_] != name for type_, name in self.names.items()):
             return False
@@ -75,8 +67,8 @@ class QuotaFilter(NamedTuple):
 def _check_match(component: Component) -> None:
     if component.match == Match.EXACT:
         if component.name is None:
-            raise InvalidQuota(f"an exact match of {component.entity_type} needs a name")
+            raise entities.InvalidQuota(f"an exact match of {component.entity_type} needs a name")
     elif component.match not in {Match.DEFAULT, Match.ANY}:
-        raise InvalidQuota(f"match type {component.match} is unknown, expected 0, 1 or 2")
+        raise entities.InvalidQuota(f"match type {component.match} is unknown, expected 0, 1 or 2")
     elif component.name is not None:
-        raise InvalidQuota(f"only an exact match of {component.entity_type} has a name")
+        raise entities.InvalidQuota(f"only an exact match of {component.entity_type} has a name")

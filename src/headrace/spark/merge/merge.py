@@ -27,6 +27,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.spark.batch import Batch
 from headrace.spark.errors import InvalidOption, SparkError
+from headrace.spark.merge import resolution
 from headrace.spark.merge.bounds import may_contain
 from headrace.spark.merge.events import (
     SEQUENCE,
@@ -38,14 +39,6 @@ from headrace.spark.merge.events import (
     newest,
     sequence_of,
     stored_schema,
-)
-from headrace.spark.merge.resolution import (
-    STALE,
-    current_rows,
-    history_rows,
-    located,
-    without_deleted,
-    without_stale,
 )
 from headrace.spark.merge.table import FILE, Table, TableFile, TableVersion
 from headrace.spark.merge.tombstones import tombstone_schema, write_tombstones
@@ -158,8 +151,8 @@ class _Attempt:
         stored = version.scan(spark, _candidates(version, self.facts), upsert.required, name=True)
         # With history all rows of a key are computed again, so none of them makes an event obsolete.
         known = F.lit(None) if upsert.history else sequence_of(upsert)
-        found = self._persisted(located(events, stored.withColumn(SEQUENCE, known), upsert))
-        wanted = found if upsert.history else found.where(~column(STALE))
+        found = self._persisted(resolution.located(events, stored.withColumn(SEQUENCE, known), upsert))
+        wanted = found if upsert.history else found.where(~column(resolution.STALE))
         names = {row[FILE] for row in wanted.select(FILE).distinct().collect()}
         if compact:
             names |= set(small_files(version.files.values(), self.merge.target_file_bytes))
@@ -170,11 +163,11 @@ class _Attempt:
             tombstones = self.tombstones.scan(spark, deleted, [*upsert.keys, SEQUENCE])
         fill = self.facts.unavailable > 0
         if upsert.history:
-            return removed, history_rows(rows, events, tombstones, upsert, fill=fill)
-        effective = without_stale(events, found, upsert)
+            return removed, resolution.history_rows(rows, events, tombstones, upsert, fill=fill)
+        effective = resolution.without_stale(events, found, upsert)
         if tombstones is not None:
-            effective = without_deleted(effective, tombstones, upsert)
-        return removed, current_rows(rows, self._persisted(effective), upsert, fill=fill)
+            effective = resolution.without_deleted(effective, tombstones, upsert)
+        return removed, resolution.current_rows(rows, self._persisted(effective), upsert, fill=fill)
 
     def _persisted(self, frame: "DataFrame") -> "DataFrame":
         kept = frame.persist()

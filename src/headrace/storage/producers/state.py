@@ -8,12 +8,7 @@ from typing import NamedTuple
 
 from headrace.protocol.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, add_sequence
 from headrace.protocol.ids import Offset, ProducerId
-from headrace.storage.errors import (
-    InvalidProducerEpoch,
-    InvalidTxnState,
-    OutOfOrderSequence,
-    TransactionCoordinatorFenced,
-)
+from headrace.storage import errors
 
 REMEMBERED_BATCHES = 5  # an idempotent producer has at most five requests in flight
 NO_COORDINATOR_EPOCH = -1
@@ -82,9 +77,9 @@ class ProducerState:
                     return appended
         expected = self._next_sequence(batch.producer_epoch)
         if expected is not None and batch.base_sequence != expected:
-            raise OutOfOrderSequence(self.producer_id, expected=expected, got=batch.base_sequence)
+            raise errors.OutOfOrderSequence(self.producer_id, expected=expected, got=batch.base_sequence)
         if not batch.is_transactional and self.txn_first_offset is not None:
-            raise InvalidTxnState(
+            raise errors.InvalidTxnState(
                 f"producer {self.producer_id} has a transaction open since {self.txn_first_offset}, and "
                 "the batch is not transactional (INVALID_TXN_STATE)"
             )
@@ -93,7 +88,7 @@ class ProducerState:
     def check_epoch(self, batch: BatchHeader) -> None:
         """Raise InvalidProducerEpoch if the epoch of `batch` is fenced; change nothing."""
         if batch.producer_epoch < self.epoch:
-            raise InvalidProducerEpoch(self.producer_id, current=self.epoch, got=batch.producer_epoch)
+            raise errors.InvalidProducerEpoch(self.producer_id, current=self.epoch, got=batch.producer_epoch)
 
     def check_marker(self, batch: BatchHeader, marker: EndMarker, transaction_version: int) -> None:
         """Raise if the producer epoch or the coordinator epoch of a marker is fenced; change nothing.
@@ -104,9 +99,11 @@ class ProducerState:
         self.check_epoch(batch)
         is_open = self.txn_first_offset is not None
         if transaction_version >= EPOCH_BUMP_VERSION and is_open and batch.producer_epoch == self.epoch:
-            raise InvalidProducerEpoch(self.producer_id, current=self.epoch + 1, got=batch.producer_epoch)
+            raise errors.InvalidProducerEpoch(
+                self.producer_id, current=self.epoch + 1, got=batch.producer_epoch
+            )
         if marker.coordinator_epoch < self.coordinator_epoch:
-            raise TransactionCoordinatorFenced(
+            raise errors.TransactionCoordinatorFenced(
                 self.producer_id, current=self.coordinator_epoch, got=marker.coordinator_epoch
             )
 

@@ -9,19 +9,10 @@ from typing import Any, Final, TypeVar
 
 from headrace.client.admin.topics import TopicAdmin
 from headrace.client.errors import Retriable, Unreachable, raise_for
+from headrace.client.wire import requests
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import NEWEST, Address, Connection
 from headrace.client.wire.connection_settings import ConnectionSettings
-from headrace.client.wire.requests import (
-    CoordinatorType,
-    addresses_by_id,
-    coordinators_request,
-    leaders_of,
-    list_offsets_request,
-    listed_offsets,
-    metadata_request,
-    offset_commit_request,
-)
 from headrace.client.wire.retry import Backoff, retry
 from headrace.client.wire.security import PLAINTEXT, Security
 from headrace.protocol.errors import ErrorCode
@@ -110,9 +101,9 @@ class ClusterConnections:
         return self.retry(ask)
 
     def _metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
-        found: MetadataResponse = self.any(metadata_request(topics, create=self._creates_topics))
-        self._addresses = addresses_by_id(found)
-        self._leaders |= leaders_of(found)
+        found: MetadataResponse = self.any(requests.metadata_request(topics, create=self._creates_topics))
+        self._addresses = requests.addresses_by_id(found)
+        self._leaders |= requests.leaders_of(found)
         self.topic_ids |= {topic.name: topic.topic_id for topic in found.topics if topic.name is not None}
         return found
 
@@ -153,10 +144,10 @@ class ClusterConnections:
         return self._brokers.any(request)
 
     def at_coordinator(
-        self, kind: CoordinatorType, key: str, request: Any, *, max_version: int = NEWEST
+        self, kind: requests.CoordinatorType, key: str, request: Any, *, max_version: int = NEWEST
     ) -> Any:
         """Return the response of the coordinator of a group or transactional id, which may refuse it."""
-        found = self._brokers.any(coordinators_request([key], kind))
+        found = self._brokers.any(requests.coordinators_request([key], kind))
         at = found.coordinators[0] if found.coordinators else found
         raise_for(at.error_code, at.error_message, f"the coordinator of {key}")
         return self._brokers.at(Address(at.host, at.port), request, max_version=max_version)
@@ -168,7 +159,7 @@ class ClusterConnections:
         """
         try:
             if not self._brokers.has_answered:
-                connect = metadata_request()
+                connect = requests.metadata_request()
                 retry(lambda: self._brokers.any(connect), Backoff(CONNECT_S), on=Unreachable)
             return retry(attempt, Backoff(self._timeout_s), on=Unreachable)
         except Unreachable as error:  # callers repeat what is unreachable: this was repeated for long enough
@@ -200,13 +191,15 @@ class ClusterConnections:
     ) -> None:
         address, wanted = leader
         try:
-            response = self._brokers.at(address, list_offsets_request(wanted, read_committed=read_committed))
+            response = self._brokers.at(
+                address, requests.list_offsets_request(wanted, read_committed=read_committed)
+            )
         except Unreachable:
             for partition in wanted:
                 self.forget_leader(partition)
             raise
         failed: dict[TopicPartition, int] = {}
-        for partition, each in listed_offsets(response).items():
+        for partition, each in requests.listed_offsets(response).items():
             if each.error_code == ErrorCode.NONE:
                 found[partition] = each.offset
             else:
@@ -220,8 +213,8 @@ class ClusterConnections:
 
         def ask() -> None:
             self._metadata({partition.topic for partition in offsets})  # topic ids may have changed
-            request = offset_commit_request(group, dict(sorted(offsets.items())), self.topic_ids)
-            for topic in self.at_coordinator(CoordinatorType.GROUP, group, request).topics:
+            request = requests.offset_commit_request(group, dict(sorted(offsets.items())), self.topic_ids)
+            for topic in self.at_coordinator(requests.CoordinatorType.GROUP, group, request).topics:
                 for each in topic.partitions:
                     raise_for(each.error_code, None, f"group {group}")
 

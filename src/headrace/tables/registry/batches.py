@@ -11,24 +11,11 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from headrace.registry import schema_ids
 from headrace.registry.formats import InvalidSchema, SchemaType
-from headrace.registry.schema_ids import (
-    FINGERPRINT_END,
-    ID_END,
-    NoSchemaId,
-    SchemaRef,
-    format_ref,
-    read_schema_id,
-)
 from headrace.system.extras import HTTP, importing
 from headrace.tables.reader.errors import ReadError
-from headrace.tables.registry.client import (
-    Clock,
-    NewerSchema,
-    Schemas,
-    UnknownSchema,
-    retry_while_unreachable,
-)
+from headrace.tables.registry import client
 from headrace.tables.registry.reader import Reader, ResolvedSchema, Unreadable
 from headrace.tables.registry.shapes import Struct, build_fitting, columns_of, truncating
 
@@ -95,8 +82,8 @@ class Batches:
     def __init__(
         self,
         reader: Reader,
-        fetch: Callable[[SchemaRef], ResolvedSchema],
-        clock: Clock | None = None,
+        fetch: Callable[[schema_ids.SchemaRef], ResolvedSchema],
+        clock: client.Clock | None = None,
         *,
         is_newer: Callable[[ResolvedSchema], bool] = lambda _: False,
         truncate: bool = False,
@@ -108,12 +95,14 @@ class Batches:
         self._reader = reader
         self._fetch = fetch
         self._is_newer = is_newer
-        self._clock = clock or Clock()
+        self._clock = clock or client.Clock()
         self._columns = columns_of(truncating(reader.shape) if truncate else reader.shape)
-        self._writers: OrderedDict[SchemaRef, Decode | str] = OrderedDict()  # a string is why there is none
+        self._writers: OrderedDict[schema_ids.SchemaRef, Decode | str] = (
+            OrderedDict()
+        )  # a string is why there is none
         self._by_head: dict[bytes, Decode] = {}  # the writers of a batch, by the bytes of their ids
-        self._newer: set[SchemaRef] = set()  # those of `_writers` that are newer than the reader
-        self._unknown: OrderedDict[SchemaRef, float] = OrderedDict()  # when to request it again
+        self._newer: set[schema_ids.SchemaRef] = set()  # those of `_writers` that are newer than the reader
+        self._unknown: OrderedDict[schema_ids.SchemaRef, float] = OrderedDict()  # when to request it again
 
     def decode(self, values: Sequence[bytes | None]) -> pa.StructArray:
         """Return a struct of `row`, `reason` and `newer` for each value, as `decode_rows` does.
@@ -133,24 +122,24 @@ class Batches:
         return pa.StructArray.from_arrays([*found.flatten(), newer], names=["row", "reason", "newer"])
 
     def _decode_one(self, value: bytes) -> Any:
-        if (usual := self._by_head.get(value[:ID_END])) is not None:
-            return usual(value[ID_END:])
+        if (usual := self._by_head.get(value[: schema_ids.ID_END])) is not None:
+            return usual(value[schema_ids.ID_END :])
         try:
-            ref, _, end = read_schema_id("value", value)
-        except NoSchemaId as error:
+            ref, _, end = schema_ids.read_schema_id("value", value)
+        except schema_ids.NoSchemaId as error:
             raise Unreadable(f"it {error}") from error
         writer = self._writers.get(ref)
         if writer is None:
-            raise Unreadable(f"its schema {format_ref(ref)} is not in the registry")
+            raise Unreadable(f"its schema {schema_ids.format_ref(ref)} is not in the registry")
         if isinstance(writer, str):
-            raise Unreadable(f"{writer} (schema {format_ref(ref)})")
+            raise Unreadable(f"{writer} (schema {schema_ids.format_ref(ref)})")
         return writer(value[end:])
 
-    def _fetch_new(self, refs: set[SchemaRef]) -> None:
+    def _fetch_new(self, refs: set[schema_ids.SchemaRef]) -> None:
         """Fetch the schemas that are not cached: each once, and unknown ones once more."""
         now = self._clock.now()
         new = {each for each in refs - self._writers.keys() if self._unknown.get(each, now) <= now}
-        unknown = [each for each in sorted(new, key=format_ref) if not self._add_writer(each)]
+        unknown = [each for each in sorted(new, key=schema_ids.format_ref) if not self._add_writer(each)]
         if unknown:
             self._clock.sleep(_RETRY_S)
             for each in unknown:
@@ -162,13 +151,13 @@ class Batches:
         self._newer &= self._writers.keys()
         _shorten(self._unknown, max(MAX_UNKNOWN, len(refs)))
 
-    def _add_writer(self, ref: SchemaRef) -> bool:
+    def _add_writer(self, ref: schema_ids.SchemaRef) -> bool:
         try:
             schema = self._fetch(ref)
             if self._is_newer(schema):
                 self._newer.add(ref)
             self._writers[ref] = self._reader.decoder_for(schema)
-        except UnknownSchema:
+        except client.UnknownSchema:
             return False
         except (InvalidSchema, Unreadable) as error:
             self._writers[ref] = str(error)
@@ -183,7 +172,7 @@ def batch_decoder(spec: ReaderSpec) -> Callable[[Sequence[bytes | None]], pa.Str
         columns, decode = columns_of(reader.shape), reader.decoder_for(spec.schema)
         return lambda values: decode_rows(columns, decode, values)
     return registry_batches(
-        Schemas(spec.url),
+        client.Schemas(spec.url),
         reader,
         spec.version,
         patience_s=spec.patience_s,
@@ -193,7 +182,7 @@ def batch_decoder(spec: ReaderSpec) -> Callable[[Sequence[bytes | None]], pa.Str
 
 
 def registry_batches(
-    schemas: Schemas,
+    schemas: client.Schemas,
     reader: Reader,
     version: tuple[str, int] | None,
     *,
@@ -207,41 +196,43 @@ def registry_batches(
     """
     subject, number = version or ("", 0)
 
-    def fetch(ref: SchemaRef) -> ResolvedSchema:
-        schema = retry_while_unreachable(f"schema {format_ref(ref)}", lambda: schemas.get(ref), patience_s)
+    def fetch(ref: schema_ids.SchemaRef) -> ResolvedSchema:
+        schema = client.retry_while_unreachable(
+            f"schema {schema_ids.format_ref(ref)}", lambda: schemas.get(ref), patience_s
+        )
         if follow and version is not None:
             # A producer registers a schema before it writes the first record of it. So if this id is of a
             # newer version, the registry knows that version by now.
-            latest = retry_while_unreachable(subject, lambda: schemas.latest(subject), patience_s)
+            latest = client.retry_while_unreachable(subject, lambda: schemas.latest(subject), patience_s)
             if latest > number:
-                raise NewerSchema(
+                raise client.NewerSchema(
                     f"{subject} has version {latest}, and the columns are those of version {number}: the "
                     "queries have to be restarted with it"
                 )
         return schema
 
     def is_newer(schema: ResolvedSchema) -> bool:
-        return version is not None and retry_while_unreachable(
+        return version is not None and client.retry_while_unreachable(
             f"the versions of {subject}", lambda: schemas.is_newer(schema, subject, number), patience_s
         )
 
     return Batches(reader, fetch, is_newer=is_newer, truncate=truncate)
 
 
-def _refs(values: Iterable[bytes | None]) -> set[SchemaRef]:
+def _refs(values: Iterable[bytes | None]) -> set[schema_ids.SchemaRef]:
     given = [value for value in values if value is not None]
-    heads = {value[:ID_END] for value in given}
+    heads = {value[: schema_ids.ID_END] for value in given}
     if any(head[:1] != b"\0" for head in heads):
-        heads = {value[:FINGERPRINT_END] for value in given}
+        heads = {value[: schema_ids.FINGERPRINT_END] for value in given}
     found = set()
     for head in heads:
         try:
-            found.add(read_schema_id("value", head)[0])
-        except NoSchemaId:
+            found.add(schema_ids.read_schema_id("value", head)[0])
+        except schema_ids.NoSchemaId:
             continue  # `_decode_one` reports it
     return found
 
 
-def _shorten(cache: OrderedDict[SchemaRef, Any], most: int) -> None:
+def _shorten(cache: OrderedDict[schema_ids.SchemaRef, Any], most: int) -> None:
     while len(cache) > most:
         cache.popitem(last=False)

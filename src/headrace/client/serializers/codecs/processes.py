@@ -13,16 +13,8 @@ from queue import Empty, LifoQueue
 from typing import Any, Final, Literal, NamedTuple
 
 from headrace.client.errors import ClientError
+from headrace.client.serializers.codecs import worker
 from headrace.client.serializers.codecs.base import BadValue, TooCostly
-from headrace.client.serializers.codecs.worker import (
-    JOB_CPU_S,
-    MAX_MEMORY,
-    Job,
-    Result,
-    Spec,
-    read_frame,
-    write_frame,
-)
 
 PROCESSES: Final = 2
 SLICE_BYTES: Final = 1024 * 1024  # of the items in a job, unless one item is larger
@@ -52,7 +44,7 @@ class Matched(NamedTuple):
 class CodecProcesses:
     """A pool of worker processes, each started when it is first needed."""
 
-    def __init__(self, cpu_s: float = JOB_CPU_S) -> None:
+    def __init__(self, cpu_s: float = worker.JOB_CPU_S) -> None:
         """A job may take `cpu_s` seconds of CPU time."""
         self._cpu_s = cpu_s
         self._idle: LifoQueue[_Process | None] = LifoQueue()
@@ -63,7 +55,7 @@ class CodecProcesses:
             self._idle.put(None)  # a process to start
 
     def encode(
-        self, key: bytes, spec: Spec, values: Sequence[Any], max_bytes: int, *, plain: bool = False
+        self, key: bytes, spec: worker.Spec, values: Sequence[Any], max_bytes: int, *, plain: bool = False
     ) -> list[bytes]:
         """Return every value as bytes; raise BadValue (with the value's index), TooLarge or TooCostly.
 
@@ -73,19 +65,19 @@ class CodecProcesses:
         left = max_bytes
         for items in _slices(values):
             what: Literal["encode", "encode plain"] = "encode plain" if plain else "encode"
-            part = self._do(Job(key, spec, what, items, left), len(encoded))
+            part = self._do(worker.Job(key, spec, what, items, left), len(encoded))
             left -= sum(map(len, part))
             encoded += part
         return encoded
 
     def decode(
-        self, key: bytes, spec: Spec, data: bytes, *, tagged: bool = False, numbers: bool = False
+        self, key: bytes, spec: worker.Spec, data: bytes, *, tagged: bool = False, numbers: bool = False
     ) -> Any:
         """Return the decoded value; raise BadValue if the bytes are invalid, or TooCostly."""
         what: Literal["decode", "tagged", "numbers"] = (
             "tagged" if tagged else "numbers" if numbers else "decode"
         )
-        return self._do(Job(key, spec, what, [data], 0), 0)[0]
+        return self._do(worker.Job(key, spec, what, [data], 0), 0)[0]
 
     def match(self, expression: str, messages: Sequence[Mapping[str, Any]]) -> Matched:
         """Return whether each message matches an expression; with no message, check the expression.
@@ -96,7 +88,7 @@ class CodecProcesses:
         found: list[bool | None] = []
         reason = ""
         for items in _slices(messages) if messages else [[]]:
-            job = Job(key, expression, "match", items, 0)
+            job = worker.Job(key, expression, "match", items, 0)
             try:
                 with self._process() as process:
                     result = process.do(job, spec_is_short=True)
@@ -116,7 +108,7 @@ class CodecProcesses:
         for process in processes:
             process.stop()
 
-    def _do(self, job: Job, before: int) -> list[Any]:
+    def _do(self, job: worker.Job, before: int) -> list[Any]:
         with self._process() as process:
             result = process.do(job)
         if result.outcome == "done":
@@ -164,7 +156,7 @@ class _Process:
         self._known: set[bytes] = set()
         self.is_alive = True
 
-    def do(self, job: Job, *, spec_is_short: bool = False) -> Result:
+    def do(self, job: worker.Job, *, spec_is_short: bool = False) -> worker.Result:
         """Return the result; raise TooCostly if the kernel has killed the process for its limits."""
         if spec_is_short:
             return self._send(job)
@@ -175,12 +167,12 @@ class _Process:
             self._known.add(job.key)
         return result
 
-    def _send(self, job: Job) -> Result:
+    def _send(self, job: worker.Job) -> worker.Result:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            write_frame(self._process.stdin, pickle.dumps(tuple(job)))
-            frame = read_frame(self._process.stdout)
+            worker.write_frame(self._process.stdin, pickle.dumps(tuple(job)))
+            frame = worker.read_frame(self._process.stdout)
         except OSError:
             frame = None
         if frame is None:
@@ -191,10 +183,10 @@ class _Process:
                 self._process.returncode,
             )
             raise TooCostly(
-                f"this takes too much CPU time or more than {MAX_MEMORY >> 20} MiB with its schema"
+                f"this takes too much CPU time or more than {worker.MAX_MEMORY >> 20} MiB with its schema"
             )
         # Not pickled: a worker that a schema has broken must not run code here.
-        return Result(*marshal.loads(frame))  # noqa: S302
+        return worker.Result(*marshal.loads(frame))  # noqa: S302
 
     def stop(self) -> None:
         with suppress(OSError):

@@ -16,14 +16,7 @@ from google.protobuf.descriptor_pb2 import (  # type: ignore[import-untyped]
     ServiceDescriptorProto,
 )
 
-from headrace.registry.formats.protobuf.fields import (
-    Fields,
-    Lines,
-    Pending,
-    PendingBlocks,
-    indented,
-    reserved,
-)
+from headrace.registry.formats.protobuf import fields
 from headrace.registry.formats.protobuf.names import Names
 from headrace.registry.formats.protobuf.options import Options, quoted
 
@@ -40,7 +33,7 @@ class Text:
         self._names = names
         self._options = options
         self._normalize = normalize
-        self._fields = Fields(file, names, options, normalize=normalize)
+        self._fields = fields.Fields(file, names, options, normalize=normalize)
 
     def __str__(self) -> str:
         scope = self._file.package
@@ -58,7 +51,7 @@ class Text:
         ]
         return "\n\n".join("\n".join(paragraph) for paragraph in paragraphs if paragraph) + "\n"
 
-    def _imports(self) -> Lines:
+    def _imports(self) -> fields.Lines:
         public, weak = set(self._file.public_dependency), set(self._file.weak_dependency)
         lines = [
             f"import {'public ' if index in public else 'weak ' if index in weak else ''}{quoted(name)};"
@@ -71,7 +64,7 @@ class Text:
         yield from self._options.statements(message.options, scope, "")
         ranges = [(range_.start, range_.end - 1) for range_ in message.reserved_range]
         most, names = _MOST_NUMBERS - 1, message.reserved_name
-        yield from reserved(self._file, ranges, names, most, sort=self._normalize)
+        yield from fields.reserved(self._file, ranges, names, most, sort=self._normalize)
         for range_ in message.extension_range:
             last = "max" if range_.end in {_MOST_NUMBERS, _MOST_IN_SETS} else range_.end - 1
             numbers = f"{range_.start}" if last == range_.start else f"{range_.start} to {last}"
@@ -81,12 +74,12 @@ class Text:
         for enum in message.enum_type:
             yield from self._enum(enum, scope)
 
-    def _blocks(self, around: DescriptorProto, scope: str) -> Iterator[Lines]:
+    def _blocks(self, around: DescriptorProto, scope: str) -> Iterator[fields.Lines]:
         """Yield fields, nested messages and extensions, so that all messages keep their order."""
         implied = self._fields.implied(around)
         order = {nested.name: at for at, nested in enumerate(around.nested_type)}
         grouped = self._fields.groups(around.extension)
-        pending = PendingBlocks(around, elsewhere=set(implied.values()), grouped=grouped)
+        pending = fields.PendingBlocks(around, elsewhere=set(implied.values()), grouped=grouped)
         for members in self._fields.members(around):
             indexes = [order[implied[field.number]] for field in members if field.number in implied]
             yield from self._pending(pending.before(max(indexes, default=0)), around, scope)
@@ -94,19 +87,21 @@ class Text:
         yield from self._pending(pending.before(len(around.nested_type)), around, scope)
         yield from self._extensions(pending.extensions, around, scope)
 
-    def _pending(self, blocks: Iterable[Pending], around: DescriptorProto, scope: str) -> Iterator[Lines]:
+    def _pending(
+        self, blocks: Iterable[fields.Pending], around: DescriptorProto, scope: str
+    ) -> Iterator[fields.Lines]:
         for one in blocks:
             if isinstance(one, list):
                 yield from self._extensions(one, around, scope)
             else:
                 head = f"{_VISIBILITY[one.visibility]}message {one.name} {{"
-                yield [head, *indented(self._body(one, f"{scope}.{one.name}".lstrip("."))), "}"]
+                yield [head, *fields.indented(self._body(one, f"{scope}.{one.name}".lstrip("."))), "}"]
 
-    def _enum(self, enum: EnumDescriptorProto, scope: str) -> Lines:
+    def _enum(self, enum: EnumDescriptorProto, scope: str) -> fields.Lines:
         lines = list(self._options.statements(enum.options, scope, "  "))
         ranges = [(range_.start, range_.end) for range_ in enum.reserved_range]
-        lines += indented(
-            reserved(self._file, ranges, enum.reserved_name, (1 << 31) - 1, sort=self._normalize)
+        lines += fields.indented(
+            fields.reserved(self._file, ranges, enum.reserved_name, (1 << 31) - 1, sort=self._normalize)
         )
         lines += [
             f"  {value.name} = {value.number}{self._options.brackets(value.options, scope)};"
@@ -116,16 +111,16 @@ class Text:
 
     def _extensions(
         self, extensions: Iterable[FieldDescriptorProto], around: DescriptorProto, scope: str
-    ) -> Iterator[Lines]:
+    ) -> Iterator[fields.Lines]:
         """Yield extensions in their order; consecutive ones of the same message share a block."""
         for extended, neighbours in groupby(extensions, key=lambda extension: extension.extendee):
             written = [
                 self._fields.written(around, [extension], scope, self._body) for extension in neighbours
             ]
-            lines = indented(line for lines in written for line in lines)
+            lines = fields.indented(line for lines in written for line in lines)
             yield [f"extend {self._names.within(scope, extended)} {{", *lines, "}"]
 
-    def _service(self, service: ServiceDescriptorProto, scope: str) -> Lines:
+    def _service(self, service: ServiceDescriptorProto, scope: str) -> fields.Lines:
         inner = f"{scope}.{service.name}".lstrip(".")
         lines = list(self._options.statements(service.options, inner, "  "))
         for method in service.method:
