@@ -24,7 +24,6 @@ PAGES: Final = {
     "/ui/": "Under-replicated",
     "/ui/topics": "secured-pages",
     "/ui/topics/secured-pages": "a message to find",
-    "/ui/topics/secured-pages/messages/1/0": "a message to find",
     "/ui/topics/secured-pages/partitions": "Next offset",
     "/ui/topics/secured-pages/settings": "log compaction",
     "/ui/topics/secured-pages/groups": "No group reads this topic",

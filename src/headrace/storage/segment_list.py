@@ -29,39 +29,41 @@ class ListedSegment(NamedTuple):
 
 
 class SegmentList:
-    """The listed segments of one log, by base offset. `add` may run in another thread than the rest."""
+    """The listed segments of one log, by base offset. `add` may run in several threads beside the rest."""
 
     def __init__(self, directory: Path, *, has_file: bool) -> None:
         """Read the list; an unreadable one is empty, and so are the checks of this start."""
         self._directory = directory
         self._path = directory / FILE_NAME
+        self._adding = threading.Lock()  # a flush and a compaction may list segments at the same time
         self._writing = threading.Lock()
         self.entries = _read(self._path) if has_file else {}
 
     def add(self, base_offsets: Iterable[int], *, is_stale: Callable[[], bool]) -> None:
         """List closed segments that are durable; `is_stale` tells whether any log bytes were removed since.
 
-        The list is written and synced before the lock is taken: `remove` never waits for the disk.
+        The list is written and synced before `_writing` is taken: `remove` never waits for the disk.
         """
-        found = dict(self.entries)
-        for base_offset in base_offsets:
-            if base_offset not in found:
-                try:
-                    status = (self._directory / file_name(base_offset, LOG)).stat()
-                except FileNotFoundError:
-                    return  # the log was deleted in the meantime
-                found[base_offset] = ListedSegment(status.st_size, status.st_mtime_ns)
-        if len(found) == len(self.entries):
-            return
-        prepared = self._path.with_name(f"{FILE_NAME}.new{TEMPORARY}")
-        _write(prepared, found)
-        sync_file(prepared)
-        with self._writing:
-            if is_stale():
-                prepared.unlink(missing_ok=True)  # the next flush lists them
-            else:
-                prepared.replace(self._path)
-                self.entries = found
+        with self._adding:
+            listed = dict(self.entries)
+            for base_offset in base_offsets:
+                if base_offset not in listed:
+                    try:
+                        status = (self._directory / file_name(base_offset, LOG)).stat()
+                    except FileNotFoundError:
+                        return  # the log was deleted in the meantime
+                    listed[base_offset] = ListedSegment(status.st_size, status.st_mtime_ns)
+            if len(listed) == len(self.entries):
+                return
+            prepared = self._path.with_name(f"{FILE_NAME}.new{TEMPORARY}")
+            _write(prepared, listed)
+            sync_file(prepared)
+            with self._writing:
+                if is_stale():
+                    prepared.unlink(missing_ok=True)  # the next flush lists them
+                else:
+                    prepared.replace(self._path)
+                    self.entries = listed
 
     def remove(self, base_offsets: Collection[int]) -> None:
         """Take segments off the list, before their files are deleted, replaced or truncated."""

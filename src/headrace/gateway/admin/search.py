@@ -31,7 +31,7 @@ MAX_VALUE_BYTES: Final = 16 * 1024 * 1024
 PROGRESS_S: Final = 0.2  # between two events about the progress of a search
 EVENT_HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 EVENT_ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
+    200: {"content": {"text/event-stream": {}}},
     **answers(400, 404, 429, 503),
 }
 
