@@ -178,7 +178,7 @@ def test_no_record_is_as_late_as_the_start(
 
 def test_a_batch_has_at_least_and_at_most_so_many_records(broker: BrokerProcess) -> None:
     topic = new_topic(broker, 3)
-    limits = {"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "8", "maxTriggerDelay": "1 day"}
+    limits = {"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "8", "maxTriggerDelay": "1d"}
     reader = stream_reader(broker.bootstrap, subscribe=topic, **limits)
     with closing_stream(reader):
         limit = reader.getDefaultReadLimit()
