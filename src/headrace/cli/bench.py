@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,7 @@ AT_ONCE: Final = 5_000  # records that the consumer takes
 _SHOW_S: Final = 0.25  # how often the progress is shown
 _MOMENT: Final = Struct(">q")
 _WARMING_UP: Final = _MOMENT.pack(0)
+_interrupted: Final = threading.Event()
 
 Phase = Literal["produce", "consume", "latency"]
 
@@ -93,7 +95,13 @@ def bench(
             phases=phases or get_args(Phase),
             **load,  # type: ignore[arg-type]
         )
-        outcome = run(connection, plan, existing)
+        # In a thread: Ctrl-C in a callback of librdkafka would become another error.
+        with ThreadPoolExecutor(1) as thread:
+            try:
+                outcome = thread.submit(run, connection, plan, existing).result()
+            except KeyboardInterrupt:
+                _interrupted.set()
+                raise
     session.show(outcome, lambda: draw(outcome))
 
 
@@ -212,6 +220,8 @@ class _Clock:
 
     def runs(self, records: int) -> bool:
         """Show how many records there were; return whether the phase has time left."""
+        if _interrupted.is_set():
+            raise KeyboardInterrupt
         seconds = self.seconds
         if seconds - self._shown_s >= _SHOW_S:
             rate = records / seconds
@@ -365,8 +375,8 @@ class _Client:
 def _wait(condition: Callable[[], bool]) -> None:
     """Wait until the condition holds, at most TIMEOUT_S: later records are missing in the figures."""
     deadline_s = time.monotonic() + TIMEOUT_S
-    while not condition() and time.monotonic() < deadline_s:
-        time.sleep(0.01)
+    while not condition() and time.monotonic() < deadline_s and not _interrupted.wait(0.01):
+        pass
 
 
 def values(size: int, number: int) -> Iterator[bytes]:
